@@ -1,0 +1,71 @@
+"""Every number the core obeys, with its unit and one sentence.
+
+Nothing numeric stands anywhere else but in the data files (`models.toml`, the
+token coefficients). A session may override any of these by name.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Policy(BaseModel):
+    """The numbers and switches of one session; frozen, and strict about names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    # ── window and thresholds ────────────────────────────────────────────────
+    summary_reserve_tokens: int = Field(20_000, ge=0)
+    """Most of the window kept free for the reply, so that a summary fits when it is full."""
+    auto_compact_buffer_tokens: int = Field(13_000, ge=0)
+    """How far below the effective window automatic compaction starts."""
+    warning_buffer_tokens: int = Field(20_000, ge=0)
+    """How far below the auto-compact threshold the warning starts."""
+    blocking_buffer_tokens: int = Field(3_000, ge=0)
+    """How far below the effective window nothing more may be sent."""
+    full_window_tokens: int = Field(200_000, ge=1)
+    """Windows smaller than this scale the reserve and the three buffers down in proportion."""
+    smallest_window_tokens: int = Field(4_096, ge=1)
+    """The smallest window that is taken; anything below is a mistake."""
+    auto_compact_percent: float | None = Field(None, gt=0, le=100)
+    """Percent of the effective window at which to compact; can only bring compaction forward."""
+    blocking_limit_tokens: int | None = Field(None, gt=0)
+    """Overrides the blocking limit, within the effective window."""
+    zones: Literal["buffers", "percent"] = "buffers"
+    """How the thresholds are drawn: by the buffers above, or at fixed shares of the window."""
+    zone_percents: tuple[float, float, float] = (85, 90, 95)
+    """Warning, auto-compact and blocking, in percent of the effective window, for `percent`."""
+    auto_compact: bool = True
+    """Whether automatic compaction may run."""
+    compact: bool = True
+    """Whether any compaction may run; off also turns the automatic one off."""
+
+    # ── token accounting ─────────────────────────────────────────────────────
+    largest_count: int = Field(5, ge=0)
+    """How many of the largest contributors status names."""
+
+    # ── spill ────────────────────────────────────────────────────────────────
+
+    # ── snip ─────────────────────────────────────────────────────────────────
+
+    # ── micro-compact ────────────────────────────────────────────────────────
+
+    # ── collapse ─────────────────────────────────────────────────────────────
+
+    # ── compaction ───────────────────────────────────────────────────────────
+
+    # ── restoration ──────────────────────────────────────────────────────────
+
+    # ── breaker ──────────────────────────────────────────────────────────────
+
+    # ── overflow recovery ────────────────────────────────────────────────────
+
+    # ── prompt cache ─────────────────────────────────────────────────────────
+
+    # ── session memory ───────────────────────────────────────────────────────
+
+    # ── tool search ──────────────────────────────────────────────────────────
+
+    # ── recall ───────────────────────────────────────────────────────────────
+    recall_page_tokens: int = Field(4_000, ge=1)
+    """Size of a page of a recalled original where the caller names none."""

@@ -1,0 +1,59 @@
+"""Errors, as a tree. Each message says what to do next, since a model will read it.
+
+ContextServerError
+├── InvalidInput          an argument can't be used; nothing was changed
+├── SessionNotFound
+├── SessionRequired       no session was named and none can be guessed
+├── VersionConflict       the session moved on since the version the caller saw
+├── ReferenceNotFound
+├── TranscriptUnreadable
+└── StoreUnavailable      the state can't be read or written
+"""
+
+
+class ContextServerError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidInput(ContextServerError):
+    """An argument that can't be used; nothing was changed."""
+
+
+class SessionNotFound(ContextServerError):
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"No session {session_id!r}. Open one with `session_open`.")
+        self.session_id = session_id
+
+
+class SessionRequired(ContextServerError):
+    def __init__(self) -> None:
+        super().__init__(
+            "No session_id was given, and this connection has no session of its own. "
+            "Call `session_open`, then pass its session_id to every call."
+        )
+
+
+class VersionConflict(ContextServerError):
+    def __init__(self, session_id: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"Session {session_id!r} is at version {actual}, not {expected}; nothing was written. "
+            "Read its status and try again with that version."
+        )
+        self.session_id, self.expected, self.actual = session_id, expected, actual
+
+
+class ReferenceNotFound(ContextServerError):
+    def __init__(self, session_id: str, reference: str) -> None:
+        super().__init__(
+            f"Session {session_id!r} has nothing under {reference!r}. "
+            "References stand in placeholders and in the answers of `snip` and `recall`."
+        )
+        self.session_id, self.reference = session_id, reference
+
+
+class TranscriptUnreadable(ContextServerError):
+    """A transcript that can't be found, opened or recognised."""
+
+
+class StoreUnavailable(ContextServerError):
+    """The store can't be read or written; the cause is on `__cause__`."""
