@@ -90,7 +90,7 @@ Messages = tuple[Message, ...]
 
 
 def is_call(block: Mapping[str, Any]) -> bool:
-    """Whether a block is a call: `tool_use`, `server_tool_use`, `mcp_tool_use`, or what comes next."""
+    """Whether a block is a call: `tool_use`, `server_tool_use`, `mcp_tool_use` and the like."""
     kind = block.get("type")
     return isinstance(kind, str) and kind.endswith("tool_use") and isinstance(block.get("id"), str)
 
