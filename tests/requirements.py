@@ -16,7 +16,16 @@ REQUIREMENTS: dict[str, str] = {
     # ── tool search ──
     # ── sub-agents and hooks ──
     # ── legality ──
+    "VALID-2": "Blocks of unknown type and unknown fields pass through unchanged.",
     # ── state ──
+    "STORE-2": (
+        "The transcript only grows; every write names the version it saw, and a conflict is an "
+        "error that tells the current one, or is tried again where that is safe."
+    ),
+    "STORE-3": (
+        "Originals of everything cleared, spilled or compacted stay, and `recall` finds them by "
+        "reference, by message id or by full-text search, in pages."
+    ),
     # ── serving ──
     # ── hosts ──
     # ── safety and observability ──

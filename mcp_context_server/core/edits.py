@@ -1,0 +1,302 @@
+"""Edits: what may happen to a session besides a new message, as data.
+
+The transcript keeps every edit and every message. An edit never names positions,
+only ids, so that it can be replayed, and left out again by an undo.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, assert_never
+
+from .messages import Block, Message, Messages, Value, is_result, is_thinking
+
+Trigger = Literal["auto", "manual", "host"]
+"""What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""
+
+Stage = Literal["spill", "snip", "microcompact", "media"]
+
+
+class Configure(Value):
+    """What a session was opened with or told since; `None` leaves a setting as it was."""
+
+    type: Literal["configure"] = "configure"
+    at: str | None = None
+    model: str | None = None
+    context_window: int | None = None
+    max_output: int | None = None
+    system: str | tuple[Block, ...] | None = None
+    rules: tuple[str, ...] | None = None
+    policy: dict[str, Any] | None = None
+    transcript: str | None = None
+    transcript_format: str | None = None
+
+
+class ReportUsage(Value):
+    """What the API reported for the response that ends with the newest message."""
+
+    type: Literal["usage"] = "usage"
+    at: str | None = None
+    usage: dict[str, Any]
+
+
+class Learn(Value):
+    """A model's real context window in tokens, as a provider's overflow error told it."""
+
+    type: Literal["learn"] = "learn"
+    at: str | None = None
+    model: str
+    context_window: int
+
+
+class Mend(Value):
+    """How the view reads from message `first` on, where what was appended was not legal."""
+
+    type: Literal["mend"] = "mend"
+    at: str | None = None
+    first: str
+    messages: tuple[Message, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Change(Value):
+    """What stands in place of one block: of a result, or of a block of a user message."""
+
+    message_id: str
+    tool_use_id: str | None = None
+    """The result, by the call it answers."""
+    index: int = 0
+    """The block's place in its message, where it is no result."""
+    block: Block
+    reference: str
+    """The handle by which `recall` opens the original."""
+    tool: str = ""
+    tokens_freed: int = 0
+
+
+class Replace(Value):
+    """Blocks of the view replaced by a preview, a placeholder, a marker or a pointer."""
+
+    type: Literal["replace"] = "replace"
+    at: str | None = None
+    stage: Stage
+    trigger: Trigger = "auto"
+    changes: tuple[Change, ...]
+
+
+class DropThinking(Value):
+    """Thinking and redacted thinking taken out of these messages whole."""
+
+    type: Literal["drop_thinking"] = "drop_thinking"
+    at: str | None = None
+    trigger: Trigger = "auto"
+    message_ids: tuple[str, ...]
+    tokens_freed: int = 0
+
+
+class Collapse(Value):
+    """A range of messages, first and last included, folded into short notes."""
+
+    type: Literal["collapse"] = "collapse"
+    at: str | None = None
+    trigger: Trigger = "auto"
+    first: str
+    last: str
+    messages: tuple[Message, ...]
+    tokens_freed: int = 0
+
+
+class Compact(Value):
+    """A boundary: a range of messages, first and last included, replaced by a summary."""
+
+    type: Literal["compact"] = "compact"
+    at: str | None = None
+    id: str
+    trigger: Trigger = "auto"
+    first: str
+    last: str
+    messages: tuple[Message, ...]
+    """What stands in place of the range: the boundary's text and the summary."""
+    attachments: tuple[Message, ...] = ()
+    """Restored files, plan, to-dos and hook results; they stand after what was kept."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    summarizer: str = ""
+    discovered_tools: tuple[str, ...] = ()
+
+
+class Rewind(Value):
+    """The conversation went back: everything after message `last` left the view."""
+
+    type: Literal["rewind"] = "rewind"
+    at: str | None = None
+    last: str
+
+
+class Undo(Value):
+    """The edit at sequence number `sequence` no longer counts."""
+
+    type: Literal["undo"] = "undo"
+    at: str | None = None
+    sequence: int
+
+
+Edit = (
+    Configure
+    | ReportUsage
+    | Learn
+    | Mend
+    | Replace
+    | DropThinking
+    | Collapse
+    | Compact
+    | Rewind
+    | Undo
+)
+Entry = Message | Edit
+
+_ENTRY_TYPES: Mapping[str, type[Entry]] = {
+    "message": Message,
+    "configure": Configure,
+    "usage": ReportUsage,
+    "learn": Learn,
+    "mend": Mend,
+    "replace": Replace,
+    "drop_thinking": DropThinking,
+    "collapse": Collapse,
+    "compact": Compact,
+    "rewind": Rewind,
+    "undo": Undo,
+}
+
+EMPTIED: Block = {"type": "text", "text": "[thinking removed]"}
+"""Stands in a message that held nothing but thinking; a message must not be empty."""
+
+
+def entry_type(entry: Entry) -> str:
+    """The name under which an entry is stored."""
+    return "message" if isinstance(entry, Message) else entry.type
+
+
+def dump_entry(entry: Entry) -> dict[str, Any]:
+    """An entry as JSON data: only what was set, blocks exactly as they were given."""
+    return entry.model_dump(exclude_unset=True)
+
+
+def load_entry(kind: str, data: Mapping[str, Any]) -> Entry:
+    """The entry that `dump_entry` took apart. Raises `KeyError` for a kind nobody knows."""
+    return _ENTRY_TYPES[kind].model_validate(data)
+
+
+def references_of(entry: Entry) -> list[str]:
+    """The handles under which `recall` finds this entry: message ids, and ids of answered calls."""
+    messages = (entry,) if isinstance(entry, Message) else _messages_of(entry)
+    return [reference for m in messages for reference in (m.id, *m.results) if reference]
+
+
+def _messages_of(edit: Edit) -> Messages:
+    match edit:
+        case Mend() | Collapse():
+            return edit.messages
+        case Compact():
+            return (*edit.messages, *edit.attachments)
+        case _:
+            return ()
+
+
+def apply(view: Messages, edit: Edit) -> Messages:
+    """The view after an edit. What it names and the view no longer has is passed over."""
+    match edit:
+        case Configure() | ReportUsage() | Learn() | Undo():
+            return view
+        case Mend():
+            return _splice(view, edit.first, None, edit.messages)
+        case Replace():
+            return _replace(view, edit.changes)
+        case DropThinking():
+            return _drop_thinking(view, frozenset(edit.message_ids))
+        case Collapse():
+            return _splice(view, edit.first, edit.last, edit.messages)
+        case Compact():
+            compacted = _splice(view, edit.first, edit.last, edit.messages)
+            return view if compacted is view else (*compacted, *edit.attachments)
+        case Rewind():
+            end = position(view, edit.last)
+            return view if end is None else view[: end + 1]
+        case _:
+            assert_never(edit)
+
+
+def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
+    """The entries that count, each with its sequence number, from 1.
+
+    Left out are the undone and the undos; an undo can be undone as well.
+    """
+    undone: set[int] = set()
+    for sequence in range(len(entries), 0, -1):
+        entry = entries[sequence - 1]
+        if isinstance(entry, Undo) and sequence not in undone:
+            undone.add(entry.sequence)
+    return [
+        (sequence, entry)
+        for sequence, entry in enumerate(entries, start=1)
+        if sequence not in undone and not isinstance(entry, Undo)
+    ]
+
+
+def project(entries: Sequence[Entry]) -> Messages:
+    """The view that a whole transcript implies, oldest entry first."""
+    view: Messages = ()
+    fresh: list[Message] = []
+    for _, entry in standing(entries):
+        if isinstance(entry, Message):
+            fresh.append(entry)
+        else:
+            view, fresh = apply((*view, *fresh), entry), []
+    return (*view, *fresh)
+
+
+def position(view: Messages, message_id: str) -> int | None:
+    """Where a message stands in the view, looked for from the end; `None` if it doesn't."""
+    for index in range(len(view) - 1, -1, -1):
+        if view[index].id == message_id:
+            return index
+    return None
+
+
+def _splice(view: Messages, first: str, last: str | None, messages: Messages) -> Messages:
+    """The view with a range exchanged; to the end where `last` is `None`."""
+    start = position(view, first)
+    end = len(view) - 1 if last is None else position(view, last)
+    if start is None or end is None or end < start:
+        return view
+    return (*view[:start], *messages, *view[end + 1 :])
+
+
+def _replace(view: Messages, changes: Iterable[Change]) -> Messages:
+    by_message: dict[str, list[Change]] = {}
+    for change in changes:
+        by_message.setdefault(change.message_id, []).append(change)
+    return tuple(
+        _with_changes(message, by_message[message.id]) if message.id in by_message else message
+        for message in view
+    )
+
+
+def _with_changes(message: Message, changes: Iterable[Change]) -> Message:
+    results = {c.tool_use_id: c.block for c in changes if c.tool_use_id is not None}
+    others = {c.index: c.block for c in changes if c.tool_use_id is None}
+    return message.with_blocks(
+        results.get(block["tool_use_id"], block) if is_result(block) else others.get(index, block)
+        for index, block in enumerate(message.blocks)
+    )
+
+
+def _drop_thinking(view: Messages, message_ids: frozenset[str]) -> Messages:
+    return tuple(
+        without_thinking(message) if message.id in message_ids else message for message in view
+    )
+
+
+def without_thinking(message: Message) -> Message:
+    """The message without its thinking blocks; never left empty."""
+    kept = [block for block in message.blocks if not is_thinking(block)]
+    return message.with_blocks(kept or [EMPTIED])

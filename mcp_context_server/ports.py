@@ -1,0 +1,85 @@
+"""What the shell needs from the outside, as small protocols. No implementation here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from .core.edits import Entry
+
+Kind = Literal["main", "subagent", "summary", "memory"]
+"""What a session is for: only `main` sessions are cleared by age or by the API's own edits."""
+
+Numbered = tuple[int, Entry]
+"""An entry with its sequence number, from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """What is fixed when a session is opened."""
+
+    session_id: str
+    principal: str = ""
+    """Whose it is; empty where nobody authenticates."""
+    kind: Kind = "main"
+    parent_id: str | None = None
+    created_at: str = ""
+    """ISO 8601."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A session as read: its record, its version, and the entries asked for."""
+
+    record: SessionRecord
+    version: int
+    entries: tuple[Numbered, ...]
+
+
+class SessionStore(Protocol):
+    """An append-only transcript per session; the version is the number of its entries."""
+
+    async def create(self, record: SessionRecord) -> bool:
+        """Add a session without entries; False, and nothing changed, if its id is taken."""
+        ...
+
+    async def read(self, session_id: str, *, after: int = 0) -> Stored:
+        """A session with its entries after version `after`. Raises `SessionNotFound`."""
+        ...
+
+    async def append(self, session_id: str, entries: Sequence[Entry], *, version: int) -> int:
+        """Append at `version`, all or nothing, durably; return the new version.
+
+        Raises `SessionNotFound`, or `VersionConflict` where the session moved on.
+        """
+        ...
+
+    async def find(self, session_id: str, references: Iterable[str]) -> Mapping[str, Numbered]:
+        """The entries that hold the originals of these references; unknown ones are left out.
+
+        A reference is a message id or a call's id. Raises `SessionNotFound`.
+        """
+        ...
+
+    async def records(self, principal: str) -> Sequence[tuple[SessionRecord, int]]:
+        """The sessions of a principal with their versions, newest first."""
+        ...
+
+    async def delete(self, session_id: str) -> None:
+        """Forget a session and everything in it. Raises `SessionNotFound`."""
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of files and connections; nothing acknowledged depends on it."""
+        ...
+
+
+class Clock(Protocol):
+    def __call__(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+
+class SessionIds(Protocol):
+    def __call__(self) -> str:
+        """A new session id with at least 128 random bits."""
+        ...

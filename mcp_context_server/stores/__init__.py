@@ -1,0 +1,1 @@
+"""Where sessions are kept. One behavioural contract (`tests/stores`) holds for all."""
