@@ -7,11 +7,13 @@ is not listed here.
 
 REQUIREMENTS: dict[str, str] = {
     # ── window and thresholds ──
+    "WIN-2": "Every model has a default and an upper limit of output, by the catalog.",
     # ── token accounting ──
     # ── spill, snip, micro-compact, collapse ──
     # ── compaction, restoration, session-memory compaction, breaker ──
     # ── overflow recovery ──
     # ── pipeline and cache ──
+    "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
     # ── tool search ──
     # ── sub-agents and hooks ──
