@@ -48,13 +48,13 @@ class Learn(Value):
 
 
 class Mend(Value):
-    """How the view reads from message `first` on, where what was appended was not legal."""
+    """How the view reads in a range, first and last included, that was not legal as appended."""
 
     type: Literal["mend"] = "mend"
     at: str | None = None
     first: str
+    last: str
     messages: tuple[Message, ...]
-    notes: tuple[str, ...] = ()
 
 
 class Change(Value):
@@ -207,13 +207,11 @@ def apply(view: Messages, edit: Edit) -> Messages:
     match edit:
         case Configure() | ReportUsage() | Learn() | Undo():
             return view
-        case Mend():
-            return _splice(view, edit.first, None, edit.messages)
         case Replace():
             return _replace(view, edit.changes)
         case DropThinking():
             return _drop_thinking(view, frozenset(edit.message_ids))
-        case Collapse():
+        case Mend() | Collapse():
             return _splice(view, edit.first, edit.last, edit.messages)
         case Compact():
             compacted = _splice(view, edit.first, edit.last, edit.messages)
@@ -262,10 +260,9 @@ def position(view: Messages, message_id: str) -> int | None:
     return None
 
 
-def _splice(view: Messages, first: str, last: str | None, messages: Messages) -> Messages:
-    """The view with a range exchanged; to the end where `last` is `None`."""
-    start = position(view, first)
-    end = len(view) - 1 if last is None else position(view, last)
+def _splice(view: Messages, first: str, last: str, messages: Messages) -> Messages:
+    """The view with a range exchanged; the same where the range isn't in it."""
+    start, end = position(view, first), position(view, last)
     if start is None or end is None or end < start:
         return view
     return (*view[:start], *messages, *view[end + 1 :])

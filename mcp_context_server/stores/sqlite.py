@@ -9,7 +9,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -98,7 +98,7 @@ class SQLiteStore:
             return work(self._db)
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _explained(self) -> Generator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
@@ -140,7 +140,7 @@ def _migrate(db: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _writing(db: sqlite3.Connection) -> Iterator[None]:
+def _writing(db: sqlite3.Connection) -> Generator[None]:
     """One write transaction: committed whole, or not at all."""
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -153,7 +153,7 @@ def _writing(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _reading(db: sqlite3.Connection) -> Iterator[None]:
+def _reading(db: sqlite3.Connection) -> Generator[None]:
     """One snapshot for several reads."""
     db.execute("BEGIN")
     try:

@@ -83,9 +83,9 @@ def test_a_collapse_folds_the_middle():
     assert [m.id for m in apply(VIEW, edit)] == ["m0", "n", "m3", "m4", "m5"]
 
 
-def test_a_mend_says_how_the_view_reads_from_a_message_on():
-    edit = Mend(first="m3", messages=(user("as it should be", id="m3"),))
-    assert [m.id for m in apply(VIEW, edit)] == ["m0", "m1", "m2", "m3"]
+def test_a_mend_says_how_the_view_reads_in_a_range():
+    edit = Mend(first="m3", last="m4", messages=(user("as it should be", id="m3"),))
+    assert [m.id for m in apply(VIEW, edit)] == ["m0", "m1", "m2", "m3", "m5"]
 
 
 def test_a_rewind_drops_what_came_after():
@@ -98,7 +98,7 @@ def test_a_rewind_drops_what_came_after():
         clearing("nowhere", "c1"),
         Collapse(first="m4", last="m1", messages=()),
         Compact(id="b", first="gone", last="m1", messages=(), attachments=(user("x"),)),
-        Mend(first="gone", messages=()),
+        Mend(first="gone", last="m1", messages=()),
         Rewind(last="gone"),
         Configure(),
         ReportUsage(usage={}),
@@ -123,7 +123,7 @@ def test_an_undone_edit_no_longer_counts_and_an_undone_undo_brings_it_back():
 @given(conversations, st.dictionaries(st.text(max_size=8), st.none() | st.integers() | st.text()))
 def test_entries_survive_the_round_trip_unknown_fields_included(view, unknown):
     blocks = ({"type": "from the future", **unknown}, *view[0].blocks)
-    entries = (view[0].with_blocks(blocks), *view[1:], Mend(first="m0", messages=view))
+    entries = (view[0].with_blocks(blocks), *view[1:], Mend(first="m0", last="m0", messages=view))
     again = tuple(load_entry(entry_type(e), dump_entry(e)) for e in entries)
     assert again == entries
     assert [dump_entry(e) for e in again] == [dump_entry(e) for e in entries]

@@ -49,7 +49,7 @@ async def test_entries_come_back_in_order_and_equal(store):
                 ),
             ),
         ),
-        Mend(first="odd", messages=(user("hi", id="odd"),)),
+        Mend(first="odd", last="odd", messages=(user("hi", id="odd"),)),
         Compact(id="b1", first="m0", last="m2", messages=conversation("u:summary")),
     )
     assert await store.append("s", entries, version=0) == len(entries)
@@ -105,7 +105,9 @@ async def test_a_reference_keeps_standing_for_the_first_original(store):
     view = conversation("u:hi", "t:10")
     await store.append("s", view, version=0)
     await store.append(
-        "s", [Mend(first="m2", messages=(user(result("c1", "mended"), id="m2"),))], version=3
+        "s",
+        [Mend(first="m2", last="m2", messages=(user(result("c1", "mended"), id="m2"),))],
+        version=3,
     )
     assert (await store.find("s", ["c1"]))["c1"] == (3, view[2])
 
