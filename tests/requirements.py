@@ -7,7 +7,14 @@ is not listed here.
 
 REQUIREMENTS: dict[str, str] = {
     # ── window and thresholds ──
+    "WIN-1": "The window is the most trusted size that is known, and its source is told.",
     "WIN-2": "Every model has a default and an upper limit of output, by the catalog.",
+    "WIN-3": "The effective window keeps room for a reply of up to 20,000 tokens.",
+    "WIN-4": "Compaction starts 13,000 below that; a percentage can only bring it forward.",
+    "WIN-5": "The warning comes 20,000 earlier, the block 3,000 below the effective window.",
+    "WIN-6": "Every window from 4,096 up has thresholds that ascend within it.",
+    "WIN-7": "The reference system's variables keep their meaning; bad values only warn.",
+    "WIN-8": "Percent used and left, state, thresholds and the formula's inputs are told.",
     # ── token accounting ──
     # ── spill, snip, micro-compact, collapse ──
     # ── compaction, restoration, session-memory compaction, breaker ──

@@ -16,8 +16,8 @@ Tokenizer = Literal["claude", "claude-4-7", "gpt-5", "gemini", "glm", "deepseek"
 MILLION_TOKENS = 1_000_000
 """The window that a `[1m]` suffix or the 1M beta asks for."""
 
-ONE_MILLION_BETA = "context-1m-2025-08-07"
-"""The beta flag that gives some models the window of a million."""
+MILLION_BETA_PREFIX = "context-1m-"
+"""How the beta flags begin that give some models the window of a million."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

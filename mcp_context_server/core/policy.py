@@ -4,9 +4,11 @@ Nothing numeric stands anywhere else but in the data files (`models.toml`, the
 token coefficients). A session may override any of these by name.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Percent = Annotated[float, Field(gt=0, le=100)]
 
 
 class Policy(BaseModel):
@@ -25,15 +27,29 @@ class Policy(BaseModel):
     """How far below the effective window nothing more may be sent."""
     full_window_tokens: int = Field(200_000, ge=1)
     """Windows smaller than this scale the reserve and the three buffers down in proportion."""
-    smallest_window_tokens: int = Field(4_096, ge=1)
+    smallest_window_tokens: int = Field(4_096, ge=64)
     """The smallest window that is taken; anything below is a mistake."""
+    standard_window_tokens: int = Field(200_000, ge=64)
+    """What a Claude model's window is cut to where windows of a million are switched off."""
+    allow_1m: bool = True
+    """Whether a Claude model's window may be larger than the standard one."""
+    context_window_tokens: int | None = Field(None, gt=0)
+    """The window, where the model's is not known or is to be taken as smaller."""
+    auto_compact_window_tokens: int | None = Field(None, gt=0)
+    """Takes the window as no larger than this; never makes it larger."""
+    max_output_tokens: int | None = Field(None, gt=0)
+    """Overrides the model's maximum output, up to its upper limit."""
+    largest_buffers_fraction: float = Field(0.9, gt=0, lt=1)
+    """Most of the effective window that the warning and auto-compact buffers may take together."""
+    auto_compact_cap_tokens: int | None = Field(None, gt=0)
+    """Where automatic compaction starts at the latest, whatever the window."""
     auto_compact_percent: float | None = Field(None, gt=0, le=100)
     """Percent of the effective window at which to compact; can only bring compaction forward."""
     blocking_limit_tokens: int | None = Field(None, gt=0)
     """Overrides the blocking limit, within the effective window."""
     zones: Literal["buffers", "percent"] = "buffers"
     """How the thresholds are drawn: by the buffers above, or at fixed shares of the window."""
-    zone_percents: tuple[float, float, float] = (85, 90, 95)
+    zone_percents: tuple[Percent, Percent, Percent] = (85, 90, 95)
     """Warning, auto-compact and blocking, in percent of the effective window, for `percent`."""
     auto_compact: bool = True
     """Whether automatic compaction may run."""
@@ -45,6 +61,8 @@ class Policy(BaseModel):
     """How many of the largest contributors status names."""
 
     # ── spill ────────────────────────────────────────────────────────────────
+    file_read_tokens: int | None = Field(None, gt=0)
+    """Largest result of a file read that stays in the view; None is the limit of other tools."""
 
     # ── snip ─────────────────────────────────────────────────────────────────
 
@@ -53,6 +71,8 @@ class Policy(BaseModel):
     # ── collapse ─────────────────────────────────────────────────────────────
 
     # ── compaction ───────────────────────────────────────────────────────────
+    session_memory_compact: bool = False
+    """Whether a session memory with content serves as the summary, before any summarizer."""
 
     # ── restoration ──────────────────────────────────────────────────────────
 
@@ -69,3 +89,11 @@ class Policy(BaseModel):
     # ── recall ───────────────────────────────────────────────────────────────
     recall_page_tokens: int = Field(4_000, ge=1)
     """Size of a page of a recalled original where the caller names none."""
+
+    @field_validator("zone_percents")
+    @classmethod
+    def _ascending(cls, zones: tuple[float, float, float]) -> tuple[float, float, float]:
+        if not zones[0] < zones[1] < zones[2]:
+            message = "the zones must ascend: warning, auto-compact, blocking"
+            raise ValueError(message)
+        return zones
