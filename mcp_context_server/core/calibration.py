@@ -1,0 +1,58 @@
+"""A session's own correction of the estimates, learned from the usage that comes back."""
+
+import math
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+LOWEST_FACTOR, HIGHEST_FACTOR = 0.4, 3.0
+"""No tokenizer is known to differ more than this from the rule that it is estimated with."""
+REMEMBERED_REPORTS = 15
+"""Enough to outvote strange reports, few enough to follow a change of content."""
+SMALLEST_TOKENS = 100
+"""Reports on less than this say more about overhead than about the text."""
+PRIOR_TOKENS = 300.0
+"""Weight of the assumption that the estimate is right, in tokens of a report."""
+MOST_TOKENS = 3_000.0
+"""A report on more than this weighs no more than one on this many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The factor for one session and model, and the reports that it rests on.
+
+    The factor is the median of reported ÷ estimated, each weighed by its size, so
+    that one strange report (hidden text, a cleared result) moves it little, and it
+    is always within bounds.
+    """
+
+    reports: tuple[tuple[float, float], ...] = ()
+    """The newest ratios, as logarithms, with their weights in tokens; oldest first."""
+
+    @property
+    def factor(self) -> float:
+        """Multiply an estimate by this."""
+        return math.exp(_weighted_median(((0.0, PRIOR_TOKENS), *self.reports)))
+
+    def observe(self, *, estimated: float, reported: float) -> "Calibration":
+        """Learn from one increment: what was estimated, uncorrected, and what usage says it was.
+
+        What can't be learned from (too small, negative, not a number) changes nothing.
+        """
+        if not (estimated >= SMALLEST_TOKENS and 0 < reported < math.inf and estimated < math.inf):
+            return self
+        ratio = min(max(reported / estimated, LOWEST_FACTOR), HIGHEST_FACTOR)
+        report = (math.log(ratio), min(estimated, MOST_TOKENS))
+        return Calibration((*self.reports, report)[-REMEMBERED_REPORTS:])
+
+
+def _weighted_median(values: tuple[tuple[float, float], ...]) -> float:
+    """The value at half of the weight, between two neighbours in proportion."""
+    ordered = sorted(values)
+    ends = list(accumulate(weight for _, weight in ordered))
+    half = ends[-1] / 2
+    middles = [end - weight / 2 for end, (_, weight) in zip(ends, ordered, strict=True)]
+    for (low, high), (below, above) in zip(pairwise(ordered), pairwise(middles), strict=True):
+        if below <= half <= above:
+            share = (half - below) / (above - below)
+            return low[0] + (high[0] - low[0]) * share
+    return ordered[0][0] if half < middles[0] else ordered[-1][0]

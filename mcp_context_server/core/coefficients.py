@@ -1,0 +1,116 @@
+"""The fitted prices of text and media, by tokenizer family, from `token_coefficients.json`.
+
+`benchmarks/fit_tokens.py` writes that file from usage figures that providers
+reported for real conversations.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from mcp_context_server.core.characters import KINDS, Characters
+
+Family = Literal["claude", "claude-4-7", "gpt-5", "gemini", "glm", "deepseek", "general"]
+"""Tokenizer families: `claude` up to 4.6, `claude-4-7` since; `general` is any other."""
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+
+Class = Literal[
+    "user",
+    "result",
+    "text",
+    "thinking",
+    "signature",
+    "tool_use",
+    "image",
+    "document",
+    "system",
+    "tools",
+    "other",
+]
+"""What tokens are counted as; `text` is the assistant's."""
+
+CLASSES: tuple[Class, ...] = get_args(Class)
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePrice:
+    """Tokens of a picture: its area in patches, after it was scaled down to the limits."""
+
+    patch_pixels: float
+    longest_edge_pixels: float
+    most_tokens: float
+    default_tokens: float
+    """For a picture whose size is not known."""
+
+    def tokens(self, size: tuple[int, int] | None) -> float:
+        if size is None:
+            return self.default_tokens
+        scale = min(1.0, self.longest_edge_pixels / max(size))
+        width, height = (max(1.0, edge * scale / self.patch_pixels) for edge in size)
+        return min(width * height, self.most_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What one family's tokenizer makes of things, in tokens."""
+
+    kinds: Mapping[Class, Characters]
+    """Tokens per character of each kind (and per word), by the class the text is of."""
+    signature_character: float
+    call: float
+    """The framing of a call: its id, tags, and what the host adds unseen."""
+    result: float
+    """The framing of a result."""
+    message: float
+    pdf_page: float
+    default_document: float
+    image: ImagePrice
+    spread_fraction: float
+    """Standard error that all text of a conversation shares, as a share of its tokens."""
+    noise_fraction: float
+    """Standard error of each piece on its own, as a share of its tokens."""
+    noise: float
+    """Standard error of each piece on its own, in tokens."""
+
+
+@cache
+def prices(family: str) -> Prices:
+    """The prices of a family; those of `general` for a name that nobody fitted."""
+    data = _data()["families"]
+    return _prices(data[family if family in data else "general"])
+
+
+@cache
+def _data() -> Mapping[str, Any]:
+    path = files("mcp_context_server.core") / "token_coefficients.json"
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _prices(entry: Mapping[str, Any]) -> Prices:
+    per_kind = [float(entry["kinds"][kind]) for kind in KINDS]
+    scales: Mapping[str, float] = entry["class_scales"]
+    return Prices(
+        kinds={
+            name: Characters._make(price * scales.get(name, 1.0) for price in per_kind)  # type: ignore[arg-type]
+            for name in CLASSES
+        },
+        image=ImagePrice(**entry["image"]),
+        **{name: float(entry[name]) for name in _NUMBERS},
+    )
+
+
+_NUMBERS = (
+    "signature_character",
+    "call",
+    "result",
+    "message",
+    "pdf_page",
+    "default_document",
+    "spread_fraction",
+    "noise_fraction",
+    "noise",
+)

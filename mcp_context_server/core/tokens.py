@@ -1,0 +1,333 @@
+"""How many tokens a conversation costs: an estimate, by class of content, with its error.
+
+The estimate prices each text by the kinds of characters in it, at rates fitted
+per tokenizer family (`coefficients`), and media by their size (`images`). It is
+additive: a conversation's tally is the sum of its messages' tallies, and a
+message's is worked out once.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
+from math import sqrt
+from typing import Any, cast
+
+from mcp_context_server.core.calibration import Calibration
+from mcp_context_server.core.characters import count_characters, utf8
+from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
+from mcp_context_server.core.coefficients import (
+    CLASSES,
+    FAMILIES,
+    Class,
+    Family,
+    Prices,
+    prices,
+)
+from mcp_context_server.core.images import image_size, is_document, is_image, pdf_pages
+from mcp_context_server.core.messages import (
+    Block,
+    Message,
+    is_blocks,
+    is_call,
+    is_result,
+    is_thinking,
+)
+from mcp_context_server.core.usage import Usage, normalise_usage
+
+__all__ = [
+    "CLASSES",
+    "EMPTY",
+    "FAMILIES",
+    "Calibration",
+    "Class",
+    "Estimate",
+    "Family",
+    "Tally",
+    "Usage",
+    "block_tokens",
+    "claude_code_text_tokens",
+    "claude_code_tokens",
+    "estimate",
+    "message_overhead",
+    "normalise_usage",
+    "tally_block",
+    "tally_message",
+    "tally_messages",
+    "tally_system",
+    "tally_text",
+    "tally_tools",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Tokens by class, with how far off they may be. Tallies add up, and subtract."""
+
+    user: float = 0.0
+    result: float = 0.0
+    text: float = 0.0
+    thinking: float = 0.0
+    signature: float = 0.0
+    tool_use: float = 0.0
+    image: float = 0.0
+    document: float = 0.0
+    system: float = 0.0
+    tools: float = 0.0
+    other: float = 0.0
+    spread: float = 0.0
+    """Standard error, in tokens, of what errs in the same direction everywhere."""
+    variance: float = 0.0
+    """Sum of the squared standard errors of what errs piece by piece."""
+
+    def __add__(self, other: "Tally") -> "Tally":
+        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: "Tally") -> "Tally":
+        """What is left without `other`, a part of this; nothing is ever below zero."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Tally(*(max(0.0, a - b) for a, b in pairs))
+
+    @property
+    def total(self) -> float:
+        return sum(getattr(self, name) for name in CLASSES)
+
+    def by_class(self) -> dict[str, int]:
+        """Whole tokens of the classes that have any; they add up to the rounded total."""
+        parts = {name: getattr(self, name) for name in CLASSES if getattr(self, name) > 0}
+        whole = {name: int(part) for name, part in parts.items()}
+        missing = round(self.total) - sum(whole.values())
+        for name in sorted(parts, key=lambda name: whole[name] - parts[name])[:missing]:
+            whole[name] += 1
+        return whole
+
+
+EMPTY = Tally()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Tokens, and the range that holds the truth nine times in ten."""
+
+    tokens: int
+    low: int
+    high: int
+
+
+def estimate(tally: Tally, *, factor: float = 1.0) -> Estimate:
+    """A tally as whole tokens, corrected by a calibration's factor."""
+    error = sqrt(tally.spread**2 + tally.variance)
+    tokens = tally.total * factor
+    low = max(0.0, tokens - LOW_ERRORS * error * factor)
+    return Estimate(round(tokens), int(low), round(tokens + HIGH_ERRORS * error * factor))
+
+
+LOW_ERRORS, HIGH_ERRORS = 1.645, 1.645
+"""How many standard errors below and above the estimate nine truths in ten lie within."""
+
+
+def tally_message(message: Message, family: str) -> Tally:
+    """The tokens of one message. Worked out once per message and family."""
+    return Tally(*_memoised(message, family))
+
+
+def tally_messages(messages: Iterable[Message], family: str) -> Tally:
+    """The tokens of messages; only those not seen before cost more than a look-up."""
+    rows = [_memoised(message, family) for message in messages]
+    return Tally(*map(sum, zip(*rows, strict=True))) if rows else EMPTY
+
+
+def tally_block(block: Block, role: str, family: str) -> Tally:
+    """The tokens of one block in a message of this role."""
+    row = _Row(prices(family))
+    row.add_block(block, _SPEAKER.get(role, "other"))
+    return row.tally()
+
+
+def block_tokens(block: Block, role: str, family: str) -> float:
+    """The tokens of one block; a message's are the sum of its blocks' and `message_overhead`."""
+    return tally_block(block, role, family).total
+
+
+def message_overhead(family: str) -> float:
+    """The tokens that any message costs beside its blocks."""
+    return prices(family).message
+
+
+def tally_text(text: str, family: str, kind: Class = "user") -> Tally:
+    """The tokens of a plain text, counted as `kind`."""
+    row = _Row(prices(family))
+    row.add_text(text, kind)
+    return row.tally()
+
+
+def tally_system(system: str | Sequence[Block], family: str) -> Tally:
+    """The tokens of a system prompt."""
+    row = _Row(prices(family))
+    row.add_content(system, "system")
+    return row.tally()
+
+
+def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
+    """The tokens of tool definitions, as JSON."""
+    row = _Row(prices(family))
+    for tool in tools:
+        row.add_json(tool, "tools")
+    return row.tally()
+
+
+_SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": "system"}
+_FIELDS = tuple(field.name for field in fields(Tally))
+_COLUMN = {name: column for column, name in enumerate(_FIELDS)}
+_SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
+_MEMO = "_tallies"
+_Memo = tuple[str | tuple[Block, ...], str, dict[str, list[float]]]
+
+
+def _memoised(message: Message, family: str) -> list[float]:
+    """A message's tally as a row, kept on the message for as long as its content is the same.
+
+    A copy with other content or another role has the same memo, which is why the
+    memo names the content and the role that it is about.
+    """
+    facts = cast("dict[str, _Memo]", message.__dict__)
+    memo = facts.get(_MEMO)
+    if memo is None or memo[0] is not message.content or memo[1] != message.role:
+        memo = facts[_MEMO] = (message.content, message.role, {})
+    rows = memo[2]
+    if family not in rows:
+        rows[family] = _row(message, family)
+    return rows[family]
+
+
+def _row(message: Message, family: str) -> list[float]:
+    row = _Row(prices(family))
+    speaker = _SPEAKER[message.role]
+    row.add(row.prices.message, speaker)
+    row.add_content(message.content, speaker)
+    return row.values
+
+
+class _Row:
+    """A tally under construction."""
+
+    __slots__ = ("prices", "values")
+
+    def __init__(self, prices: Prices) -> None:
+        self.prices, self.values = prices, [0.0] * len(_FIELDS)
+
+    def tally(self) -> Tally:
+        return Tally(*self.values)
+
+    def add(self, tokens: float, kind: Class) -> None:
+        values, prices = self.values, self.prices
+        values[_COLUMN[kind]] += tokens
+        values[_SPREAD] += tokens * prices.spread_fraction
+        values[_VARIANCE] += (tokens * prices.noise_fraction) ** 2
+
+    def add_text(self, text: str, kind: Class) -> None:
+        """Price a text; it never has more tokens than bytes."""
+        if text:
+            rates = self.prices.kinds[kind]
+            counted = count_characters(text)
+            tokens = sum(map(float.__mul__, rates, map(float, counted)))
+            most = len(text) if text.isascii() else len(utf8(text))
+            self.add(min(tokens, most), kind)
+
+    def add_content(self, content: object, kind: Class) -> None:
+        """Price a message's or a result's content: a string, blocks, or something malformed."""
+        if isinstance(content, str):
+            self.add_text(content, kind)
+        elif is_blocks(content):
+            for block in content:
+                self.add_block(block, kind)
+        elif content is not None:
+            self.add_json(content, kind)
+
+    def add_block(self, block: Block, kind: Class) -> None:
+        text = block.get("text")
+        if block.get("type") == "text" and isinstance(text, str):
+            self.add_text(text, kind)
+        elif is_call(block):
+            self.add(self.prices.call, "tool_use")
+            self.add_json((block.get("name"), block.get("input")), "tool_use")
+        elif is_result(block):
+            self.add(self.prices.result, "result")
+            self.add_content(block.get("content"), "result")
+        elif is_thinking(block):
+            self.add_thinking(block)
+        elif is_image(block):
+            self.add(self.prices.image.tokens(image_size(block)), "image")
+        elif is_document(block):
+            self.add_document(block)
+        else:
+            self.add_unknown(block)
+
+    def add_thinking(self, block: Block) -> None:
+        thinking = block.get("thinking")
+        if isinstance(thinking, str):
+            self.add_text(thinking, "thinking")
+        for sealed in (block.get("signature"), block.get("data")):
+            if isinstance(sealed, str):
+                self.add(len(sealed) * self.prices.signature_character, "signature")
+
+    def add_document(self, block: Block) -> None:
+        source = block.get("source")
+        held: Mapping[str, Any] = cast("Block", source) if isinstance(source, dict) else {}
+        match held.get("type"):
+            case "text":
+                self.add_content(held.get("data"), "document")
+            case "content":
+                self.add_content(held.get("content"), "document")
+            case _:
+                pages = pdf_pages(block)
+                each = self.prices.pdf_page
+                self.add(pages * each if pages else self.prices.default_document, "document")
+
+    def add_json(self, value: object, kind: Class) -> None:
+        """Price the keys and values of a JSON value as text."""
+        self.add_text("\n".join(_leaves(value)), kind)
+
+    def add_unknown(self, block: Block) -> None:
+        """Price a block of unknown type: sealed text and media as such, all else as text."""
+        sealed = list[tuple[str, str]]()
+        self.add_text("\n".join(_leaves(block, sealed)), "other")
+        for key, value in sealed:
+            if key in _SEALED_KEYS:
+                self.add(len(value) * self.prices.signature_character, "other")
+            else:
+                self.add(self.prices.image.default_tokens, "image")
+
+
+_SEALED_KEYS = frozenset({"encrypted_content", "encrypted_index", "signature"})
+_MEDIA_KEYS = frozenset({"data", "url", "image_url", "file_data"})
+_BASE64 = re.compile(r"data:[^,]{0,200};base64,|[A-Za-z0-9+/_=\r\n-]{256}")
+
+
+def _is_sealed(key: object, value: object) -> bool:
+    """Whether a field of a block holds what a model never reads letter by letter."""
+    if not isinstance(value, str):
+        return False
+    return key in _SEALED_KEYS or (key in _MEDIA_KEYS and _BASE64.match(value) is not None)
+
+
+def _leaves(value: object, sealed: list[tuple[str, str]] | None = None) -> list[str]:
+    """The texts of a JSON value in order, keys included; sealed ones go to `sealed` if given.
+
+    Depth is no danger: the walk has its own stack.
+    """
+    texts, stack = list[str](), [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            texts.append(item)
+        elif isinstance(item, Mapping):
+            for key, inner in reversed(list(cast("Mapping[object, object]", item).items())):
+                if sealed is not None and _is_sealed(key, inner):
+                    sealed.append((str(key), cast("str", inner)))
+                else:
+                    stack += (inner, str(key))
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("Sequence[object]", item))
+        elif item is not None:
+            texts.append(str(item))
+    return texts
