@@ -31,6 +31,8 @@ REQUIREMENTS: dict[str, str] = {
     # ── tool search ──
     # ── sub-agents and hooks ──
     # ── legality ──
+    "VALID-1": "A validator knows the API's rules and names each fault by its path; a repair mends "
+    "what came in broken, so that the validator passes, and says what it changed.",
     "VALID-2": "Blocks of unknown type and unknown fields pass through unchanged.",
     # ── state ──
     "STORE-2": (
