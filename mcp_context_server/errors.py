@@ -2,6 +2,9 @@
 
 ContextServerError
 ├── InvalidInput          an argument can't be used; nothing was changed
+│   ├── InvalidTool       a tool definition is malformed; none was registered
+│   ├── DuplicateTool     a tool's name is taken by another definition
+│   └── CatalogFull       more tools than a session takes
 ├── SessionNotFound
 ├── SessionRequired       no session was named and none can be guessed
 ├── VersionConflict       the session moved on since the version the caller saw
@@ -17,6 +20,36 @@ class ContextServerError(Exception):
 
 class InvalidInput(ContextServerError):
     """An argument that can't be used; nothing was changed."""
+
+
+class InvalidTool(InvalidInput):
+    def __init__(self, tool: str, fault: str) -> None:
+        super().__init__(f"{tool} {fault}. Nothing was registered: mend it and register again.")
+        self.tool, self.fault = tool, fault
+
+
+class CatalogFull(InvalidInput):
+    def __init__(self, tools: int, most: int) -> None:
+        super().__init__(
+            f"{tools} tools are more than the {most} a session takes; nothing was registered. "
+            "Leave out servers that this session doesn't need."
+        )
+        self.tools, self.most = tools, most
+
+
+class DuplicateTool(InvalidInput):
+    def __init__(self, name: str, server: str, other_server: str) -> None:
+        if server == other_server:
+            advice = "Register with `replace` to put the new one in its place."
+        else:
+            advice = (
+                f"One is of server {server!r}, one of {other_server!r}: give each the name that "
+                "the model sees, like `mcp__server__tool`."
+            )
+        super().__init__(
+            f"Two different definitions are named {name!r}; nothing was registered. {advice}"
+        )
+        self.name, self.server, self.other_server = name, server, other_server
 
 
 class SessionNotFound(ContextServerError):

@@ -29,6 +29,14 @@ REQUIREMENTS: dict[str, str] = {
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
     # ── tool search ──
+    "TOOL-1": "Tools marked deferred, or all but the always-loaded ones where they take over a "
+    "tenth of the window, are kept out of the prompt; a setting moves or overrides the threshold.",
+    "TOOL-2": "A query selects tools by name or ranks them by words, some required; names match "
+    "in any spelling, with or without their server; five are found by default.",
+    "TOOL-3": "The answer has the matches, their definitions and references, the number of "
+    "deferred tools and the servers still missing; a miss names the nearest tools.",
+    "TOOL-4": "What was found is remembered; a model that takes no references gets definitions.",
+    "TOOL-5": "Tool names are unique: a second definition replaces or is refused with advice.",
     # ── sub-agents and hooks ──
     # ── legality ──
     "VALID-1": "A validator knows the API's rules and names each fault by its path; a repair mends "

@@ -11,6 +11,53 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 Percent = Annotated[float, Field(gt=0, le=100)]
 
 
+class FieldWeight(BaseModel):
+    """What a word in one field of a tool definition is worth."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    weight: float = Field(ge=0)
+    """Worth of one occurrence, the first sentence of a description being 1."""
+    length_penalty: float = Field(ge=0, le=1)
+    """How far a field longer than usual makes each of its words worth less."""
+    typical_terms: float = Field(gt=0)
+    """The usual length of the field, in terms."""
+
+
+class ToolRanking(BaseModel):
+    """How tool search weighs what it finds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    fields: dict[str, FieldWeight] = {
+        "name": FieldWeight(weight=3, length_penalty=0.5, typical_terms=3),
+        "server": FieldWeight(weight=3, length_penalty=0, typical_terms=2),
+        "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5),
+        "lead": FieldWeight(weight=1, length_penalty=0.8, typical_terms=10),
+        "rest": FieldWeight(weight=0.5, length_penalty=0.8, typical_terms=20),
+        "parameters": FieldWeight(weight=0.5, length_penalty=0.6, typical_terms=6),
+        "parameter_texts": FieldWeight(weight=0.3, length_penalty=0.7, typical_terms=20),
+        "compounds": FieldWeight(weight=1.5, length_penalty=0, typical_terms=3),
+    }
+    """The fields of a definition, by name."""
+    saturation: float = Field(default=1.4, gt=0)
+    """How soon more occurrences of a word stop counting (the k1 of BM25)."""
+    query_words: int = Field(default=64, ge=1)
+    """Words of a query that are looked at; what follows is dropped."""
+    repeat_weight: float = Field(default=0.25, ge=0)
+    """What the second and third mention of a word in a query add."""
+    compound_weight: float = Field(default=0.8, ge=0)
+    """Worth of two neighbouring query words found written as one."""
+    synonym_weight: float = Field(default=0.2, ge=0)
+    """Worth of a synonym."""
+    spelling_weight: float = Field(default=0.5, ge=0)
+    """Worth of a word that the query probably misspells."""
+    name_coverage: float = Field(default=0.15, ge=0)
+    """What a name of which the query has every word gains, as a fraction."""
+    rerank_tools: int = Field(default=200, ge=1)
+    """How many of the best are looked at more closely."""
+
+
 class Policy(BaseModel):
     """The numbers and switches of one session; frozen, and strict about names."""
 
@@ -85,6 +132,32 @@ class Policy(BaseModel):
     # ── session memory ───────────────────────────────────────────────────────
 
     # ── tool search ──────────────────────────────────────────────────────────
+    tool_search_percent: float = Field(10, ge=0, le=100)
+    """Percent of the window that tool definitions may take before they are deferred."""
+    tool_results: int = Field(5, ge=1)
+    """Tools that one search finds where the caller names no number."""
+    tool_results_most: int = Field(50, ge=1)
+    """The most that one search finds, whatever number is asked for."""
+    tool_answer_tokens: int = Field(12_000, ge=1)
+    """What the definitions in one answer may take; the first is always given."""
+    tool_listing_tokens: int = Field(4_000, ge=0)
+    """Budget of a list of deferred tools with their purposes; beyond it, names only."""
+    tool_nearest: int = Field(5, ge=1)
+    """Nearest names given for a name or a query that finds nothing."""
+    tool_query_chars: int = Field(2_000, ge=1)
+    """How much of a query is looked at."""
+    tool_indexed_chars: int = Field(8_000, ge=0)
+    """How much of each field of a definition is searched."""
+    tool_name_chars: int = Field(256, ge=1)
+    """Longest name of a tool."""
+    tool_definition_chars: int = Field(400_000, ge=1)
+    """Largest definition of one tool, in characters of JSON."""
+    tool_schema_depth: int = Field(64, ge=1)
+    """Deepest nesting in a definition."""
+    catalog_tools: int = Field(20_000, ge=1)
+    """Most tools of one session; the Messages API takes 10,000 deferred ones."""
+    tool_ranking: ToolRanking = ToolRanking()
+    """How found tools are weighed."""
 
     # ── recall ───────────────────────────────────────────────────────────────
     recall_page_tokens: int = Field(4_000, ge=1)
