@@ -53,5 +53,7 @@ REQUIREMENTS: dict[str, str] = {
     ),
     # ── serving ──
     # ── hosts ──
+    "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
+    "cut, glued, damaged and very long lines do no harm.",
     # ── safety and observability ──
 }
