@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from .core.edits import Entry
+from mcp_context_server.core.edits import Entry
 
 Kind = Literal["main", "subagent", "summary", "memory"]
 """What a session is for: only `main` sessions are cleared by age or by the API's own edits."""

@@ -43,6 +43,10 @@ REQUIREMENTS: dict[str, str] = {
     "what came in broken, so that the validator passes, and says what it changed.",
     "VALID-2": "Blocks of unknown type and unknown fields pass through unchanged.",
     # ── state ──
+    "STORE-1": (
+        "Nothing acknowledged is lost: a server killed at any moment comes back with every "
+        "acknowledged append and edit; several processes may share one file."
+    ),
     "STORE-2": (
         "The transcript only grows; every write names the version it saw, and a conflict is an "
         "error that tells the current one, or is tried again where that is safe."

@@ -7,7 +7,7 @@ only ids, so that it can be replayed, and left out again by an undo.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, assert_never
 
-from .messages import Block, Message, Messages, Value, is_result, is_thinking
+from mcp_context_server.core.messages import Block, Message, Messages, Value, is_result, is_thinking
 
 Trigger = Literal["auto", "manual", "host"]
 """What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""
@@ -31,11 +31,13 @@ class Configure(Value):
 
 
 class ReportUsage(Value):
-    """What the API reported for the response that ends with the newest message."""
+    """What the API reported for a response, where that was not told with its message."""
 
     type: Literal["usage"] = "usage"
     at: str | None = None
     usage: dict[str, Any]
+    message_id: str | None = None
+    """The response's first message, where it is not the newest one."""
 
 
 class Learn(Value):
@@ -115,6 +117,8 @@ class Compact(Value):
     last: str
     messages: tuple[Message, ...]
     """What stands in place of the range: the boundary's text and the summary."""
+    kept: tuple[str, ...] = ()
+    """Ids of messages of the range that stay, behind the summary."""
     attachments: tuple[Message, ...] = ()
     """Restored files, plan, to-dos and hook results; they stand after what was kept."""
     tokens_before: int = 0
@@ -128,7 +132,22 @@ class Rewind(Value):
 
     type: Literal["rewind"] = "rewind"
     at: str | None = None
-    last: str
+    last: str | None = None
+    """`None`: everything left it."""
+    messages: tuple[Message, ...] = ()
+    """What stands after `last` instead: messages that had left the view before."""
+
+
+class Follow(Value):
+    """How far the host's own transcript has been read into this one."""
+
+    type: Literal["follow"] = "follow"
+    at: str | None = None
+    path: str
+    format: str
+    offset: int
+    tail: str
+    """What stood just before `offset`, by which the file is known to be the same."""
 
 
 class Undo(Value):
@@ -149,6 +168,7 @@ Edit = (
     | Collapse
     | Compact
     | Rewind
+    | Follow
     | Undo
 )
 Entry = Message | Edit
@@ -164,6 +184,7 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "collapse": Collapse,
     "compact": Compact,
     "rewind": Rewind,
+    "follow": Follow,
     "undo": Undo,
 }
 
@@ -192,9 +213,15 @@ def references_of(entry: Entry) -> list[str]:
     return [reference for m in messages for reference in (m.id, *m.results) if reference]
 
 
+def original_of(entry: Entry, reference: str) -> Message:
+    """The message in an entry that a reference of `references_of` stands for."""
+    messages = (entry,) if isinstance(entry, Message) else _messages_of(entry)
+    return next(m for m in messages if reference == m.id or reference in m.results)
+
+
 def _messages_of(edit: Edit) -> Messages:
     match edit:
-        case Mend() | Collapse():
+        case Mend() | Collapse() | Rewind():
             return edit.messages
         case Compact():
             return (*edit.messages, *edit.attachments)
@@ -205,7 +232,7 @@ def _messages_of(edit: Edit) -> Messages:
 def apply(view: Messages, edit: Edit) -> Messages:
     """The view after an edit. What it names and the view no longer has is passed over."""
     match edit:
-        case Configure() | ReportUsage() | Learn() | Undo():
+        case Configure() | ReportUsage() | Learn() | Follow() | Undo():
             return view
         case Replace():
             return _replace(view, edit.changes)
@@ -214,11 +241,10 @@ def apply(view: Messages, edit: Edit) -> Messages:
         case Mend() | Collapse():
             return _splice(view, edit.first, edit.last, edit.messages)
         case Compact():
-            compacted = _splice(view, edit.first, edit.last, edit.messages)
-            return view if compacted is view else (*compacted, *edit.attachments)
+            return _compact(view, edit)
         case Rewind():
-            end = position(view, edit.last)
-            return view if end is None else view[: end + 1]
+            end = -1 if edit.last is None else position(view, edit.last)
+            return view if end is None else (*view[: end + 1], *edit.messages)
         case _:
             assert_never(edit)
 
@@ -258,6 +284,12 @@ def position(view: Messages, message_id: str) -> int | None:
         if view[index].id == message_id:
             return index
     return None
+
+
+def _compact(view: Messages, edit: Compact) -> Messages:
+    kept = tuple(message for message in view if message.id in edit.kept) if edit.kept else ()
+    compacted = _splice(view, edit.first, edit.last, (*edit.messages, *kept))
+    return view if compacted is view else (*compacted, *edit.attachments)
 
 
 def _splice(view: Messages, first: str, last: str, messages: Messages) -> Messages:

@@ -64,35 +64,35 @@ class Policy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     # ── window and thresholds ────────────────────────────────────────────────
-    summary_reserve_tokens: int = Field(20_000, ge=0)
+    summary_reserve_tokens: int = Field(default=20_000, ge=0)
     """Most of the window kept free for the reply, so that a summary fits when it is full."""
-    auto_compact_buffer_tokens: int = Field(13_000, ge=0)
+    auto_compact_buffer_tokens: int = Field(default=13_000, ge=0)
     """How far below the effective window automatic compaction starts."""
-    warning_buffer_tokens: int = Field(20_000, ge=0)
+    warning_buffer_tokens: int = Field(default=20_000, ge=0)
     """How far below the auto-compact threshold the warning starts."""
-    blocking_buffer_tokens: int = Field(3_000, ge=0)
+    blocking_buffer_tokens: int = Field(default=3_000, ge=0)
     """How far below the effective window nothing more may be sent."""
-    full_window_tokens: int = Field(200_000, ge=1)
+    full_window_tokens: int = Field(default=200_000, ge=1)
     """Windows smaller than this scale the reserve and the three buffers down in proportion."""
-    smallest_window_tokens: int = Field(4_096, ge=64)
+    smallest_window_tokens: int = Field(default=4_096, ge=64)
     """The smallest window that is taken; anything below is a mistake."""
-    standard_window_tokens: int = Field(200_000, ge=64)
+    standard_window_tokens: int = Field(default=200_000, ge=64)
     """What a Claude model's window is cut to where windows of a million are switched off."""
     allow_1m: bool = True
     """Whether a Claude model's window may be larger than the standard one."""
-    context_window_tokens: int | None = Field(None, gt=0)
+    context_window_tokens: int | None = Field(default=None, gt=0)
     """The window, where the model's is not known or is to be taken as smaller."""
-    auto_compact_window_tokens: int | None = Field(None, gt=0)
+    auto_compact_window_tokens: int | None = Field(default=None, gt=0)
     """Takes the window as no larger than this; never makes it larger."""
-    max_output_tokens: int | None = Field(None, gt=0)
+    max_output_tokens: int | None = Field(default=None, gt=0)
     """Overrides the model's maximum output, up to its upper limit."""
-    largest_buffers_fraction: float = Field(0.9, gt=0, lt=1)
+    largest_buffers_fraction: float = Field(default=0.9, gt=0, lt=1)
     """Most of the effective window that the warning and auto-compact buffers may take together."""
-    auto_compact_cap_tokens: int | None = Field(None, gt=0)
+    auto_compact_cap_tokens: int | None = Field(default=None, gt=0)
     """Where automatic compaction starts at the latest, whatever the window."""
-    auto_compact_percent: float | None = Field(None, gt=0, le=100)
+    auto_compact_percent: float | None = Field(default=None, gt=0, le=100)
     """Percent of the effective window at which to compact; can only bring compaction forward."""
-    blocking_limit_tokens: int | None = Field(None, gt=0)
+    blocking_limit_tokens: int | None = Field(default=None, gt=0)
     """Overrides the blocking limit, within the effective window."""
     zones: Literal["buffers", "percent"] = "buffers"
     """How the thresholds are drawn: by the buffers above, or at fixed shares of the window."""
@@ -104,11 +104,13 @@ class Policy(BaseModel):
     """Whether any compaction may run; off also turns the automatic one off."""
 
     # ── token accounting ─────────────────────────────────────────────────────
-    largest_count: int = Field(5, ge=0)
+    largest_count: int = Field(default=5, ge=0)
     """How many of the largest contributors status names."""
+    worth_snipping_tokens: int = Field(default=2_000, ge=0)
+    """Size from which a result is named in the advice to clear it."""
 
     # ── spill ────────────────────────────────────────────────────────────────
-    file_read_tokens: int | None = Field(None, gt=0)
+    file_read_tokens: int | None = Field(default=None, gt=0)
     """Largest result of a file read that stays in the view; None is the limit of other tools."""
 
     # ── snip ─────────────────────────────────────────────────────────────────
@@ -132,35 +134,35 @@ class Policy(BaseModel):
     # ── session memory ───────────────────────────────────────────────────────
 
     # ── tool search ──────────────────────────────────────────────────────────
-    tool_search_percent: float = Field(10, ge=0, le=100)
+    tool_search_percent: float = Field(default=10, ge=0, le=100)
     """Percent of the window that tool definitions may take before they are deferred."""
-    tool_results: int = Field(5, ge=1)
+    tool_results: int = Field(default=5, ge=1)
     """Tools that one search finds where the caller names no number."""
-    tool_results_most: int = Field(50, ge=1)
+    tool_results_most: int = Field(default=50, ge=1)
     """The most that one search finds, whatever number is asked for."""
-    tool_answer_tokens: int = Field(12_000, ge=1)
+    tool_answer_tokens: int = Field(default=12_000, ge=1)
     """What the definitions in one answer may take; the first is always given."""
-    tool_listing_tokens: int = Field(4_000, ge=0)
+    tool_listing_tokens: int = Field(default=4_000, ge=0)
     """Budget of a list of deferred tools with their purposes; beyond it, names only."""
-    tool_nearest: int = Field(5, ge=1)
+    tool_nearest: int = Field(default=5, ge=1)
     """Nearest names given for a name or a query that finds nothing."""
-    tool_query_chars: int = Field(2_000, ge=1)
+    tool_query_chars: int = Field(default=2_000, ge=1)
     """How much of a query is looked at."""
-    tool_indexed_chars: int = Field(8_000, ge=0)
+    tool_indexed_chars: int = Field(default=8_000, ge=0)
     """How much of each field of a definition is searched."""
-    tool_name_chars: int = Field(256, ge=1)
+    tool_name_chars: int = Field(default=256, ge=1)
     """Longest name of a tool."""
-    tool_definition_chars: int = Field(400_000, ge=1)
+    tool_definition_chars: int = Field(default=400_000, ge=1)
     """Largest definition of one tool, in characters of JSON."""
-    tool_schema_depth: int = Field(64, ge=1)
+    tool_schema_depth: int = Field(default=64, ge=1)
     """Deepest nesting in a definition."""
-    catalog_tools: int = Field(20_000, ge=1)
+    catalog_tools: int = Field(default=20_000, ge=1)
     """Most tools of one session; the Messages API takes 10,000 deferred ones."""
     tool_ranking: ToolRanking = ToolRanking()
     """How found tools are weighed."""
 
     # ── recall ───────────────────────────────────────────────────────────────
-    recall_page_tokens: int = Field(4_000, ge=1)
+    recall_page_tokens: int = Field(default=4_000, ge=1)
     """Size of a page of a recalled original where the caller names none."""
 
     @field_validator("zone_percents")

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..core.edits import Entry, references_of
-from ..errors import SessionNotFound, VersionConflict
-from ..ports import Numbered, SessionRecord, Stored
+from mcp_context_server.core.edits import Entry, references_of
+from mcp_context_server.errors import SessionNotFound, VersionConflict
+from mcp_context_server.ports import Numbered, SessionRecord, Stored
 
 
 @dataclass(slots=True)

@@ -16,9 +16,9 @@ from typing import Any, TypeVar, cast
 
 import anyio.to_thread
 
-from ..core.edits import Entry, dump_entry, entry_type, load_entry, references_of
-from ..errors import SessionNotFound, StoreUnavailable, VersionConflict
-from ..ports import Kind, Numbered, SessionRecord, Stored
+from mcp_context_server.core.edits import Entry, dump_entry, entry_type, load_entry, references_of
+from mcp_context_server.errors import SessionNotFound, StoreUnavailable, VersionConflict
+from mcp_context_server.ports import Kind, Numbered, SessionRecord, Stored
 
 T = TypeVar("T")
 

@@ -15,12 +15,19 @@ def check_order(request: Request) -> Iterator[Fault]:
         yield Fault("R20", "messages", what)
     if not messages and not request.terms.open_tail:
         yield Fault("R13", "messages", "a request needs a user message: add one")
-    elif messages and messages[0].role == "assistant" and not starts_with_compaction(messages[0]):
+    elif _begins_with_a_reply(request):
         yield Fault("R13", "messages.0.role", "the first message must be a user's: put one before")
     if request.terms.traits.requires_alternation:
         yield from _check_alternation(messages)
     yield from _check_content(request)
     yield from _check_end(request)
+
+
+def _begins_with_a_reply(request: Request) -> bool:
+    first = request.messages[0] if request.messages else None
+    if first is None or first.role != "assistant" or request.terms.continues:
+        return False
+    return not starts_with_compaction(first)
 
 
 def starts_with_compaction(message: Turned) -> bool:

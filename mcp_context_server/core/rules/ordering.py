@@ -88,7 +88,9 @@ def alternate_roles(draft: Draft) -> Draft:
 def start_with_a_user(draft: Draft) -> Draft:
     """A user's word before a conversation that begins with a reply."""
     first = draft.slots[0] if draft.slots else None
-    if first is None or first.message.role == "user" or _is_compacted(first.message):
+    if first is None or draft.terms.continues or first.message.role == "user":
+        return draft
+    if _is_compacted(first.message):
         return draft
     start = added(first, "before", "user", {"type": "text", "text": BEFORE_THE_FIRST})
     repair = first.repaired("R13", "Put a user message before the first reply.")

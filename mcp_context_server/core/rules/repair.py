@@ -48,8 +48,10 @@ def repair(
     traits: ModelTraits | None = None,
     originals: Originals | None = None,
     open_tail: bool = False,
+    continues: bool = False,
 ) -> tuple[Messages, tuple[Repair, ...]]:
-    """The conversation made legal, and what was changed; the options are those of `validate`.
+    """The conversation made legal, and what was changed; the options are those of `validate`, and
+    `continues`, where something legal stands before the first message.
 
     The result breaks no rule that messages can break (rules about tools, system and
     parameters are the caller's to mend). A legal conversation comes back as the same
@@ -65,6 +67,7 @@ def repair(
         betas=betas,
         originals=originals,
         open_tail=open_tail,
+        continues=continues,
     )
     draft = Draft(tuple(Slot(at, message) for at, message in enumerate(messages)), terms)
     if not faults_of(draft.request(), CHECKS):

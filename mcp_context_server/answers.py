@@ -1,0 +1,168 @@
+"""From what the core knows to what a tool answers. Pure; no field is made up here."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
+from mcp_context_server.core.edits import Edit
+from mcp_context_server.core.intake import read_messages
+from mcp_context_server.core.models import lookup
+from mcp_context_server.core.session import Session
+from mcp_context_server.core.status import Standing, standing
+from mcp_context_server.core.tokens import (
+    Tally,
+    estimate,
+    tally_messages,
+    tally_text,
+    tally_tools,
+)
+from mcp_context_server.core.window import Window
+from mcp_context_server.ports import SessionRecord
+from mcp_context_server.results import Boundary, Formula, Largest, Status, Thresholds, TokenEstimate
+
+Method = Literal["calibrated", "claude-code"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimable:
+    """What `estimate_tokens` was given; exactly one of these, and a file's text with its path."""
+
+    text: str = ""
+    messages: Sequence[Mapping[str, Any]] | None = None
+    tools: Sequence[Mapping[str, Any]] | None = None
+    path: str = ""
+
+
+def estimate_of(
+    session_id: str, what: Estimable, model: str, method: Method, *, exact: bool
+) -> TokenEstimate:
+    """The answer of `estimate_tokens`. Raises `InvalidInput` for messages that are none."""
+    if method == "claude-code":
+        tokens = _claude_code(what)
+        low, high = tokens, tokens
+    else:
+        estimated = estimate(_tally(what, lookup(model).tokenizer))
+        tokens, low, high = estimated.tokens, estimated.low, estimated.high
+    return TokenEstimate(
+        session_id=session_id,
+        tokens=tokens,
+        low=low,
+        high=high,
+        method=method,
+        model=model,
+        note="No exact count: no API key is set." if exact else None,
+    )
+
+
+def _tally(what: Estimable, family: str) -> Tally:
+    if what.messages is not None:
+        return tally_messages(read_messages(what.messages), family)
+    if what.tools is not None:
+        return tally_tools(what.tools, family)
+    return tally_text(what.text, family, "result" if what.path else "user")
+
+
+def _claude_code(what: Estimable) -> int:
+    if what.messages is not None:
+        return claude_code_tokens(read_messages(what.messages))
+    if what.tools is not None:
+        return claude_code_text_tokens(json.dumps(what.tools, ensure_ascii=False), "tools.json")
+    return claude_code_text_tokens(what.text, what.path or None)
+
+
+def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Status:
+    """The answer of `context_status`; with `detail` also the formula and every edit."""
+    now = standing(session)
+    return Status(
+        session_id=record.session_id,
+        model=session.model,
+        context_window=now.window.context_window,
+        effective_window=now.window.effective_window,
+        thresholds=thresholds_of(now.window),
+        used_tokens=now.used_tokens,
+        used_low=now.low if detail else None,
+        used_high=now.high if detail else None,
+        percent_used=now.percent_used,
+        percent_left=now.percent_left,
+        state=now.state,
+        source=now.source,
+        breakdown=now.breakdown,
+        largest=largest_of(session),
+        boundary=boundary_of(session),
+        advice=now.advice,
+        messages=len(session.view),
+        version=session.version,
+        transcript=session.settings.transcript if detail else None,
+        notes=now.notes or None,
+        formula=formula_of(session, now) if detail else None,
+        edits=tuple(edit_of(n, edit) for n, edit in session.edits) if detail else None,
+    )
+
+
+def thresholds_of(window: Window) -> Thresholds:
+    return Thresholds(
+        warning=window.warning, auto_compact=window.auto_compact, blocking=window.blocking
+    )
+
+
+def largest_of(session: Session) -> tuple[Largest, ...]:
+    return tuple(
+        Largest(
+            tokens=round(session.calibration.factor * c.tokens),
+            tool=c.tool,
+            file=c.path or None,
+            tool_use_id=c.tool_use_id,
+            message_id=c.message_id,
+        )
+        for c in session.largest
+    )
+
+
+def boundary_of(session: Session) -> Boundary | None:
+    newest = session.boundary
+    if newest is None:
+        return None
+    return Boundary(
+        id=newest.id,
+        trigger=newest.trigger,
+        at=newest.at,
+        tokens_before=newest.tokens_before,
+        tokens_after=newest.tokens_after,
+        count=session.boundaries,
+    )
+
+
+def formula_of(session: Session, now: Standing) -> Formula:
+    """What a reader needs to work every figure out again."""
+    window = now.window
+    return Formula(
+        window_source=window.source,
+        max_output=window.max_output,
+        reserve=window.reserve,
+        auto_compact_buffer=window.auto_compact_buffer,
+        warning_buffer=window.warning_buffer,
+        blocking_buffer=window.blocking_buffer,
+        used=_used_formula(session),
+    )
+
+
+def _used_formula(session: Session) -> str:
+    factor, anchor = session.calibration.factor, session.anchor
+    if anchor is None:
+        return f"estimate {session.tally.total:,.0f} × {factor:.3f} + system and tools"
+    since = session.tally.total - anchor.base.total
+    return f"last usage {anchor.tokens:,} + since then {since:,.0f} × {factor:.3f}"
+
+
+def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
+    """One edit of the view, as an entry of the audit: when, by what, how many tokens."""
+    dumped = edit.model_dump(
+        exclude_none=True,
+        include={"type", "at", "trigger", "stage", "tokens_freed", "tokens_before", "tokens_after"},
+    )
+    changes = getattr(edit, "changes", ())
+    freed = sum(change.tokens_freed for change in changes)
+    more = {"tokens_freed": freed, "references": [c.reference for c in changes]} if changes else {}
+    return {"sequence": sequence, **dumped, **more}

@@ -1,0 +1,39 @@
+"""The command line: serve, inspect, demo, doctor."""
+
+import click
+
+from mcp_context_server import __version__
+from mcp_context_server.errors import ContextServerError
+
+
+class _OneClearLine(click.Group):
+    """Our errors end the command with exit code 1 and one line on stderr, not a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except ContextServerError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_OneClearLine, invoke_without_command=True)
+@click.version_option(__version__)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Care for an agent's context window, over MCP.
+
+    Without a command it serves on stdio, for a host to start.
+    """
+    if context.invoked_subcommand is None:
+        context.invoke(serve)
+
+
+@main.command()
+@click.option("--transport", type=click.Choice(["stdio"]), default="stdio", show_default=True)
+@click.option("--store", metavar="URL", help="sqlite:///PATH or memory: (MCP_CONTEXT_STORE)")
+@click.option("--tools", type=click.Choice(["agent", "all"]), help="Which tools to offer.")
+def serve(transport: str = "stdio", store: str | None = None, tools: str | None = None) -> None:
+    """Serve over MCP."""
+    from mcp_context_server.serving import serve_stdio
+
+    serve_stdio(store=store, tools=tools)

@@ -1,0 +1,455 @@
+"""A session: what its transcript folds to, and what that costs in tokens.
+
+`fold` takes a session and the entries that came after it, and gives the session
+after them. Its cost is that of the new entries; only an edit of the view, which
+is rare, looks at the whole of it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, assert_never, cast
+
+from mcp_context_server.core.calibration import Calibration
+from mcp_context_server.core.edits import (
+    Collapse,
+    Compact,
+    Configure,
+    DropThinking,
+    Edit,
+    Entry,
+    Follow,
+    Learn,
+    Mend,
+    Replace,
+    ReportUsage,
+    Rewind,
+    Undo,
+    apply,
+    position,
+)
+from mcp_context_server.core.messages import Message, Messages, is_call, is_result
+from mcp_context_server.core.models import lookup
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.tokens import (
+    EMPTY,
+    Tally,
+    block_tokens,
+    tally_message,
+    tally_messages,
+    tally_system,
+)
+from mcp_context_server.core.usage import Usage, normalise_usage
+
+Numbered = tuple[int, Entry]
+"""An entry with its sequence number, from 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The call behind a result: the tool's name and the file it was about, if any."""
+
+    tool: str
+    path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Contributor:
+    """One result in the view, for the list of the largest."""
+
+    tokens: int
+    tool: str
+    path: str
+    tool_use_id: str
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The last reported usage, and what of the view it covers."""
+
+    usage: Usage
+    before: Tally
+    """The view's tally when the request was sent."""
+    chunks: Tally
+    """The tally of the response's chunks so far."""
+    response: str | None
+    """Id of the API response it was reported for."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in the window that the report accounts for."""
+        return self.usage.context if self.usage.is_output_final else self.usage.prompt
+
+    @property
+    def base(self) -> Tally:
+        """The part of the view's tally that `tokens` accounts for."""
+        return self.before + self.chunks if self.usage.is_output_final else self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Overhead:
+    """Tokens that every request carries besides the view: system prompt, tools, memory files."""
+
+    tokens: float
+    at: float
+    """The view's tally when it was worked out; the smaller, the surer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is known of a conversation at one version."""
+
+    version: int = 0
+    settings: Configure = field(default_factory=Configure)
+    policy: Policy = field(default_factory=Policy)
+    model: str = ""
+    """The model it was opened with, else the one of the newest response."""
+    learned: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Context windows in tokens that overflow errors told, by model."""
+    view: Messages = ()
+    tally: Tally = EMPTY
+    """Tokens of the view by class, for this model."""
+    system_tally: Tally = EMPTY
+    """Tokens of the system prompt it was opened with."""
+    anchor: Anchor | None = None
+    overhead: Overhead | None = None
+    calibration: Calibration = field(default_factory=Calibration)
+    largest: tuple[Contributor, ...] = ()
+    open_calls: Mapping[str, Caller] = field(default_factory=lambda: MappingProxyType({}))
+    edits: tuple[tuple[int, Edit], ...] = ()
+    """Every edit of the view that counts, with its sequence number, oldest first."""
+    boundary: Compact | None = None
+    boundaries: int = 0
+    previous: Messages = ()
+    """The view just before the newest boundary, to which a host may go back."""
+    follow: Follow | None = None
+    responses: int = 0
+    last_response_at: str | None = None
+
+    @property
+    def family(self) -> str:
+        """The tokenizer family of its model."""
+        return lookup(self.model).tokenizer
+
+
+def fold(session: Session, entries: Iterable[Numbered], *, version: int) -> Session:
+    """The session at `version`, after more entries; undone ones left out (see `standing`)."""
+    run: list[Message] = []
+    for sequence, entry in entries:
+        if isinstance(entry, Message):
+            run.append(entry)
+        else:
+            session, run = _with_edit(_with_messages(session, run), sequence, entry), []
+    return replace(_with_messages(session, run), version=version)
+
+
+def used_tokens(session: Session) -> float:
+    """Tokens in the window now: the last usage and what came after it, else an estimate of all."""
+    factor, anchor = session.calibration.factor, session.anchor
+    if anchor is None:
+        return fixed_tokens(session) + factor * session.tally.total
+    # What was cleared since the report counts against it.
+    return max(0.0, anchor.tokens + factor * (session.tally.total - anchor.base.total))
+
+
+def since_usage(session: Session) -> Tally:
+    """The tally of what the last usage does not cover."""
+    return session.tally - session.anchor.base if session.anchor else session.tally
+
+
+def fixed_tokens(session: Session) -> float:
+    """Tokens of every request besides the view: as given, or as the usage showed them."""
+    given = session.calibration.factor * session.system_tally.total
+    return max(given, session.overhead.tokens if session.overhead else 0.0)
+
+
+def largest_results(view: Iterable[Message], family: str, count: int) -> tuple[Contributor, ...]:
+    """The `count` largest results of a view, largest first."""
+    callers: dict[str, Caller] = {}
+    found: tuple[Contributor, ...] = ()
+    for message in view:
+        callers.update(_callers(message))
+        found = _among_largest(found, message, callers, family, count)
+    return found
+
+
+# ── appended messages ────────────────────────────────────────────────────────
+
+
+def _with_messages(session: Session, run: list[Message]) -> Session:
+    """The session after messages appended in a row; its model follows the responses'."""
+    start = 0
+    for index, message in enumerate(run):
+        if session.settings.model is None and message.model and message.model != session.model:
+            session = _with_model(_extended(session, run[start:index]), message.model)
+            start = index
+    return _extended(session, run[start:])
+
+
+def _extended(session: Session, run: list[Message]) -> Session:
+    if not run:
+        return session
+    ledger = _Ledger(session)
+    for message in run:
+        ledger.add(message)
+    return ledger.closed(run)
+
+
+class _Ledger:
+    """Running totals while messages are appended; lives inside one `_extended`."""
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.family = session, session.family
+        self.tally, self.anchor = session.tally, session.anchor
+        self.overhead, self.calibration = session.overhead, session.calibration
+        self.largest, self.open_calls = session.largest, dict(session.open_calls)
+        self.responses, self.last_response_at = session.responses, session.last_response_at
+
+    def add(self, message: Message) -> None:
+        tally = tally_message(message, self.family)
+        self._anchor(message, tally)
+        self.tally = self.tally + tally
+        if message.calls or message.results:
+            self._pair(message)
+        if message.role == "assistant":
+            self.responses += 1
+            self.last_response_at = message.timestamp or self.last_response_at
+
+    def _anchor(self, message: Message, tally: Tally) -> None:
+        usage = normalise_usage(message.usage) if message.usage else None
+        if (
+            self.anchor
+            and message.api_message_id
+            and message.api_message_id == self.anchor.response
+        ):
+            newest = usage or self.anchor.usage
+            self.anchor = replace(self.anchor, usage=newest, chunks=self.anchor.chunks + tally)
+        elif usage is not None:
+            self._report(Anchor(usage, self.tally, tally, message.api_message_id))
+
+    def _report(self, anchor: Anchor) -> None:
+        if self.anchor is not None:
+            self.calibration = self.calibration.observe(
+                estimated=anchor.before.total - self.anchor.base.total,
+                reported=anchor.usage.prompt - self.anchor.tokens,
+            )
+        self.anchor = anchor
+        self.overhead = _overhead(self.overhead, anchor, self.calibration.factor)
+
+    def _pair(self, message: Message) -> None:
+        self.open_calls.update(_callers(message))
+        count = self.session.policy.largest_count
+        self.largest = _among_largest(self.largest, message, self.open_calls, self.family, count)
+        for result in message.results:
+            self.open_calls.pop(result, None)
+
+    def closed(self, run: list[Message]) -> Session:
+        return replace(
+            self.session,
+            view=(*self.session.view, *run),
+            tally=self.tally,
+            anchor=self.anchor,
+            overhead=self.overhead,
+            calibration=self.calibration,
+            largest=self.largest,
+            open_calls=MappingProxyType(self.open_calls),
+            responses=self.responses,
+            last_response_at=self.last_response_at,
+        )
+
+
+def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead | None:
+    """The hidden part of the request as this report shows it, where it is surer than before."""
+    before = anchor.before.total
+    hidden = anchor.usage.prompt - factor * before
+    if hidden < 0 or (known is not None and before > known.at):
+        return known
+    return Overhead(hidden, before)
+
+
+PATH_KEYS = ("file_path", "path", "notebook_path", "absolute_path", "filePath", "file")
+"""The arguments under which tools name the file that they are about."""
+
+
+def path_of(arguments: object) -> str:
+    """The file a call is about, if it names one."""
+    if not isinstance(arguments, dict):
+        return ""
+    given = cast("dict[str, Any]", arguments)
+    return next((v for key in PATH_KEYS if isinstance(v := given.get(key), str)), "")
+
+
+def _callers(message: Message) -> dict[str, Caller]:
+    return {
+        block["id"]: Caller(str(block.get("name", "")), path_of(block.get("input")))
+        for block in (message.blocks if message.calls else ())
+        if is_call(block)
+    }
+
+
+def _among_largest(
+    largest: tuple[Contributor, ...],
+    message: Message,
+    callers: Mapping[str, Caller],
+    family: str,
+    count: int,
+) -> tuple[Contributor, ...]:
+    """The largest, with the results of one more message taken in."""
+    floor = largest[-1].tokens if len(largest) >= count > 0 else 0
+    if not message.results or tally_message(message, family).total <= floor:
+        return largest
+    more = [
+        _contributor(
+            message, block["tool_use_id"], block_tokens(block, message.role, family), callers
+        )
+        for block in message.blocks
+        if is_result(block)
+    ]
+    ranked = sorted((*largest, *more), key=lambda c: -c.tokens)
+    return tuple(ranked[:count])
+
+
+def _contributor(
+    message: Message, tool_use_id: str, tokens: float, callers: Mapping[str, Caller]
+) -> Contributor:
+    caller = callers.get(tool_use_id, Caller(""))
+    return Contributor(round(tokens), caller.tool, caller.path, tool_use_id, message.id)
+
+
+# ── edits ────────────────────────────────────────────────────────────────────
+
+
+def _with_edit(session: Session, sequence: int, edit: Edit) -> Session:
+    match edit:
+        case Configure():
+            return _configured(session, edit)
+        case ReportUsage():
+            return _reported(session, edit)
+        case Learn():
+            learned = {**session.learned, edit.model: edit.context_window}
+            return replace(session, learned=MappingProxyType(learned))
+        case Mend():
+            return _mended(session, edit)
+        case Compact():
+            return _compacted(session, sequence, edit)
+        case Follow():
+            return replace(session, follow=edit)
+        case Replace() | DropThinking() | Collapse() | Rewind():
+            return _edited(session, sequence, edit)
+        case Undo():
+            return session
+        case _:
+            assert_never(edit)
+
+
+def _configured(session: Session, edit: Configure) -> Session:
+    told = edit.model_dump(exclude_none=True, exclude={"type", "at"})
+    settings = session.settings.model_copy(update=told)
+    known = session.policy.model_dump(exclude_unset=True)
+    policy = Policy.model_validate({**known, **(edit.policy or {})})
+    return _with_model(
+        replace(session, settings=settings, policy=policy), settings.model or session.model
+    )
+
+
+def _with_model(session: Session, model: str) -> Session:
+    """The session under a model; another tokenizer means another tally of everything."""
+    family = lookup(model).tokenizer
+    system = tally_system(session.settings.system or "", family)
+    if family == session.family:
+        return replace(session, model=model, system_tally=system)
+    return replace(
+        session,
+        model=model,
+        system_tally=system,
+        tally=tally_messages(session.view, family),
+        largest=largest_results(session.view, family, session.policy.largest_count),
+        anchor=None,
+        overhead=None,
+        calibration=Calibration(),
+    )
+
+
+def _reported(session: Session, edit: ReportUsage) -> Session:
+    """A report without its message counts for the newest response, or for the one it names."""
+    usage = normalise_usage(edit.usage)
+    if usage is None:
+        return session
+    family, after, chunks = session.family, EMPTY, EMPTY
+    for message in reversed(session.view):
+        tally = tally_message(message, family)
+        after = after + tally
+        if message.role == "assistant":
+            chunks = chunks + tally
+        if message.id == edit.message_id or (
+            edit.message_id is None and message.role == "assistant"
+        ):
+            response = message.api_message_id
+            return _anchored(session, Anchor(usage, session.tally - after, chunks, response))
+    return _anchored(session, Anchor(usage, session.tally, EMPTY, None))
+
+
+def _anchored(session: Session, anchor: Anchor) -> Session:
+    overhead = _overhead(session.overhead, anchor, session.calibration.factor)
+    return replace(session, anchor=anchor, overhead=overhead)
+
+
+def _mended(session: Session, edit: Mend) -> Session:
+    """A range near the end of the view exchanged; costs what the range costs."""
+    start, end = position(session.view, edit.first), position(session.view, edit.last)
+    if start is None or end is None:
+        return session
+    old, family = session.view[start : end + 1], session.family
+    tally = session.tally - tally_messages(old, family) + tally_messages(edit.messages, family)
+    view = apply(session.view, edit)
+    return replace(session, view=view, tally=tally, open_calls=_open_callers(view))
+
+
+def _edited(session: Session, sequence: int, edit: Edit) -> Session:
+    view, family = apply(session.view, edit), session.family
+    if view is session.view:
+        return session
+    return replace(
+        session,
+        view=view,
+        tally=_retallied(session, view, family),
+        largest=largest_results(view, family, session.policy.largest_count),
+        open_calls=_open_callers(view),
+        edits=(*session.edits, (sequence, edit)),
+    )
+
+
+def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
+    edited = _edited(session, sequence, edit)
+    return replace(
+        edited,
+        anchor=None,
+        boundary=edit,
+        boundaries=session.boundaries + 1,
+        previous=session.view,
+    )
+
+
+def _retallied(session: Session, view: Messages, family: str) -> Tally:
+    """The tally after an edit: what left taken off, what came added."""
+    kept = {id(message) for message in view}
+    had = {id(message) for message in session.view}
+    gone = (message for message in session.view if id(message) not in kept)
+    came = (message for message in view if id(message) not in had)
+    return session.tally - tally_messages(gone, family) + tally_messages(came, family)
+
+
+def _open_callers(view: Messages) -> Mapping[str, Caller]:
+    """The calls of the last response that nothing has answered, by id."""
+    answered: set[str] = set()
+    found: dict[str, Caller] = {}
+    for message in reversed(view):
+        if message.role == "user" and found:
+            break
+        answered.update(message.results)
+        callers = _callers(message).items()
+        found.update({id: caller for id, caller in callers if id not in answered})
+        if message.role == "assistant" and message.calls and not found:
+            break
+    return MappingProxyType(found)

@@ -1,0 +1,151 @@
+"""What a session tells of itself: how full, of what, and what to do next."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from mcp_context_server.core.session import Session, fixed_tokens, since_usage, used_tokens
+from mcp_context_server.core.tokens import estimate
+from mcp_context_server.core.window import (
+    State,
+    Window,
+    contradiction,
+    percent_left,
+    percent_used,
+    state,
+    window,
+)
+
+Source = Literal["usage", "estimate", "exact", "nothing_known"]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A session against its window; tokens throughout."""
+
+    window: Window
+    used_tokens: int
+    low: int
+    high: int
+    """Nine times in ten the truth lies between `low` and `high`."""
+    percent_used: int
+    percent_left: int
+    state: State
+    source: Source
+    breakdown: Mapping[str, int]
+    """What the used tokens are made of; adds up to them exactly."""
+    advice: str
+    """The best next step, in a sentence."""
+    notes: tuple[str, ...]
+
+
+def standing(session: Session) -> Standing:
+    """Where a session stands; costs the same for any length."""
+    bounds = session_window(session)
+    used = round(used_tokens(session))
+    low, high = _bounds(session)
+    source = _source(session)
+    wrong = contradiction(session.anchor.tokens, bounds) if session.anchor else None
+    return Standing(
+        window=bounds,
+        used_tokens=used,
+        low=min(low, used),
+        high=max(high, used),
+        percent_used=percent_used(used, bounds),
+        percent_left=percent_left(used, bounds),
+        state=state(used, bounds),
+        source=source,
+        breakdown=breakdown(session, used),
+        advice=advice(session, bounds, used, source),
+        notes=(*bounds.notes, *((wrong,) if wrong else ())),
+    )
+
+
+def session_window(session: Session) -> Window:
+    """The window of a session's model, with what the session was told and has learned."""
+    return window(
+        session.model,
+        session.policy,
+        learned_tokens=session.learned.get(session.model),
+        override_tokens=session.settings.context_window,
+        max_output=session.settings.max_output,
+    )
+
+
+def breakdown(session: Session, used: int) -> dict[str, int]:
+    """The used tokens by class; `system and tools` is what the view does not account for."""
+    factor = session.calibration.factor
+    parts = {name: factor * part for name, part in session.tally.by_class().items() if part > 0}
+    counted = sum(parts.values())
+    scale = min(1.0, used / counted) if counted else 1.0
+    shares = {name: part * scale for name, part in parts.items()}
+    shares["system_and_tools"] = max(0.0, used - sum(shares.values()))
+    return {name: part for name, part in _whole(shares, used).items() if part}
+
+
+def _whole(shares: Mapping[str, float], total: int) -> dict[str, int]:
+    """The shares as whole numbers that add up to `total`, by the largest remainders."""
+    floors = {name: int(share) for name, share in shares.items()}
+    by_remainder = sorted(shares, key=lambda name: floors[name] - shares[name])
+    for name in by_remainder[: max(0, total - sum(floors.values()))]:
+        floors[name] += 1
+    return floors
+
+
+def _bounds(session: Session) -> tuple[int, int]:
+    """The interval: the report is exact, only what came after it is estimated."""
+    rest = estimate(since_usage(session), factor=session.calibration.factor)
+    known = session.anchor.tokens if session.anchor else round(fixed_tokens(session))
+    return max(0, known + rest.low), max(0, known + rest.high)
+
+
+def _source(session: Session) -> Source:
+    if session.anchor is not None:
+        return "usage"
+    return "estimate" if session.view else "nothing_known"
+
+
+# ── advice ───────────────────────────────────────────────────────────────────
+
+
+def advice(session: Session, bounds: Window, used: int, source: Source) -> str:
+    """The best next step, in one sentence that names the call to make."""
+    if source == "nothing_known":
+        return (
+            "Nothing of the conversation is known yet: give it with `append_messages`, or follow "
+            'the host\'s own file with `session_open(transcript="auto")` or a path.'
+        )
+    if fixed_tokens(session) >= bounds.auto_compact:
+        return (
+            f"What every request carries (system prompt, tools) takes "
+            f"{round(fixed_tokens(session)):,} tokens, more than the auto-compact threshold of "
+            f"{bounds.auto_compact:,}: compaction can't help; send fewer tools or take a larger "
+            "window."
+        )
+    match state(used, bounds):
+        case "ok":
+            return "Nothing to do."
+        case "warning":
+            return _clear_advice(session) or (
+                "Compact with `compact` at the next work boundary, saying in `instructions` "
+                "what must not be lost."
+            )
+        case "auto_compact":
+            return (
+                "Compact now with `compact`, saying in `instructions` what must not be lost; "
+                f"{bounds.blocking - used:,} tokens are left before nothing more may be sent."
+            )
+        case "blocking":
+            return (
+                "Nothing more may be sent: clear results with `snip` or compact with `compact` "
+                "first."
+            )
+
+
+def _clear_advice(session: Session) -> str | None:
+    """Which results to clear, where a few of them take much."""
+    large = [c for c in session.largest if c.tokens >= session.policy.worth_snipping_tokens]
+    if not large:
+        return None
+    ids = ", ".join(f"{c.tool_use_id} ({c.tool or 'result'}, {c.tokens:,})" for c in large[:3])
+    return f"Clear results that are no longer needed with `snip`, the largest first: {ids}."

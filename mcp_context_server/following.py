@@ -1,0 +1,112 @@
+"""Keeps sessions up to date with the transcripts that their hosts write."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio.to_thread
+
+from mcp_context_server.core.edits import Entry, Follow
+from mcp_context_server.core.intake import take_in
+from mcp_context_server.core.session import Session
+from mcp_context_server.errors import TranscriptUnreadable
+from mcp_context_server.ports import SessionStore
+from mcp_context_server.transcripts.base import Appended, Event, Restarted
+from mcp_context_server.transcripts.entries import EntryWriter
+from mcp_context_server.transcripts.follow import Bookmark, Follower
+
+Stamp = tuple[int, int]
+"""A file's size in bytes and the time of its last change in nanoseconds."""
+
+
+@dataclass(slots=True)
+class Tail:
+    """The follower of one session's transcript, and the file as it was at the last look."""
+
+    follower: Follower
+    stamp: Stamp | None = None
+
+
+@dataclass(slots=True)
+class Following:
+    """Reads what was added to transcripts, as entries for their sessions."""
+
+    store: SessionStore
+    _tails: dict[str, Tail] = field(default_factory=dict[str, Tail])
+
+    def is_current(self, session_id: str, session: Session) -> bool:
+        """Whether a session has everything that its transcript says; costs one look at the file."""
+        path = session.settings.transcript
+        if path is None:
+            return True
+        tail = self._tails.get(session_id)
+        known = tail is not None and _is_at(tail.follower, session.follow)
+        return known and tail is not None and tail.stamp == _stamp(path)
+
+    async def news(self, session_id: str, session: Session) -> Sequence[Entry]:
+        """The entries that bring a session up to date. Raises `TranscriptUnreadable`."""
+        tail = self._tail(session_id, session)
+        stamp = _stamp(str(tail.follower.path))
+        events = await anyio.to_thread.run_sync(tail.follower.poll)
+        tail.stamp = stamp
+        mark = tail.follower.mark()
+        if mark is None or not events:
+            return ()
+        fresh = await self._unknown(session_id, events)
+        entries = EntryWriter(session).add_all(fresh)
+        return (*take_in(session, entries).entries, _follow(mark))
+
+    def check(self, path: str) -> None:
+        """Raises `TranscriptUnreadable` for a path where no transcript can be."""
+        if not Path(path).is_file():
+            message = f"There is no transcript at {path!r}. Give the path of the host's own file."
+            raise TranscriptUnreadable(message)
+
+    def _tail(self, session_id: str, session: Session) -> Tail:
+        """The session's follower, where it stands at what the session has read."""
+        path = session.settings.transcript or ""
+        tail = self._tails.get(session_id)
+        if (
+            tail is None
+            or str(tail.follower.path) != path
+            or not _is_at(tail.follower, session.follow)
+        ):
+            mark = session.follow if session.follow and session.follow.path == path else None
+            format = session.settings.transcript_format or "auto"
+            tail = Tail(Follower(Path(path), format, _bookmark(mark)))
+            self._tails[session_id] = tail
+        return tail
+
+    async def _unknown(self, session_id: str, events: Sequence[Event]) -> Sequence[Event]:
+        """The events without messages that the session has; after a restart all of them count."""
+        if any(isinstance(event, Restarted) for event in events):
+            return events
+        ids = [event.message.id for event in events if isinstance(event, Appended)]
+        known = await self.store.find(session_id, ids)
+        return [e for e in events if not (isinstance(e, Appended) and e.message.id in known)]
+
+
+def _is_at(follower: Follower, follow: Follow | None) -> bool:
+    mark = follower.mark()
+    if mark is None or follow is None:
+        return mark is None and follow is None
+    return (mark.path, mark.offset, mark.tail) == (follow.path, follow.offset, follow.tail)
+
+
+def _bookmark(follow: Follow | None) -> Bookmark | None:
+    if follow is None:
+        return None
+    return Bookmark(path=follow.path, format=follow.format, offset=follow.offset, tail=follow.tail)
+
+
+def _follow(mark: Bookmark) -> Follow:
+    return Follow(path=mark.path, format=mark.format, offset=mark.offset, tail=mark.tail)
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns

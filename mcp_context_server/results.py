@@ -1,0 +1,148 @@
+"""What the tools answer. Fields may be added here, none renamed or taken away."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from mcp_context_server.core.window import State
+
+
+class Result(BaseModel):
+    """The structured answer of a tool; it stands alone, and names its session."""
+
+    model_config = ConfigDict(frozen=True)
+
+    session_id: str
+
+    def compact(self) -> dict[str, Any]:
+        """The answer as JSON data without what there is nothing to say about."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class Thresholds(BaseModel):
+    """Tokens at which the state changes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    warning: int
+    auto_compact: int
+    blocking: int
+
+
+class SessionOpened(Result):
+    created: bool
+    model: str
+    context_window: int
+    thresholds: Thresholds
+    messages: int
+    version: int
+    transcript: str | None = None
+    warnings: tuple[str, ...] | None = None
+
+
+class Appended(Result):
+    version: int
+    message_ids: tuple[str, ...]
+    used_tokens: int
+    state: State
+    spilled: tuple[str, ...] = ()
+    repaired: tuple[str, ...] = ()
+    known: tuple[str, ...] | None = None
+    """Ids of messages that the session had already; they were not added again."""
+
+
+class TokenEstimate(Result):
+    tokens: int
+    low: int
+    high: int
+    method: Literal["calibrated", "claude-code", "exact"]
+    model: str
+    note: str | None = None
+
+
+class Largest(BaseModel):
+    """One of the largest results in the view."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tokens: int
+    tool: str
+    file: str | None = None
+    tool_use_id: str
+    message_id: str
+
+
+class Boundary(BaseModel):
+    """The newest compaction."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    trigger: Literal["auto", "manual", "host"]
+    at: str | None = None
+    tokens_before: int
+    tokens_after: int
+    count: int
+    """How many there were in this session."""
+
+
+class Formula(BaseModel):
+    """The inputs from which every threshold can be worked out again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    window_source: str
+    max_output: int
+    reserve: int
+    auto_compact_buffer: int
+    warning_buffer: int
+    blocking_buffer: int
+    used: str
+
+
+class Status(Result):
+    model: str
+    context_window: int
+    effective_window: int
+    thresholds: Thresholds
+    used_tokens: int
+    used_low: int | None = None
+    used_high: int | None = None
+    percent_used: int
+    percent_left: int
+    state: State
+    source: Literal["usage", "estimate", "exact", "nothing_known"]
+    breakdown: Mapping[str, int]
+    largest: tuple[Largest, ...]
+    breaker: Mapping[str, Any] | None = None
+    boundary: Boundary | None = None
+    memory: Mapping[str, Any] | None = None
+    tools: Mapping[str, Any] | None = None
+    advice: str
+    messages: int
+    version: int
+    transcript: str | None = None
+    notes: tuple[str, ...] | None = None
+    formula: Formula | None = None
+    edits: tuple[Mapping[str, Any], ...] | None = None
+
+
+class Hit(BaseModel):
+    """One place where a search found something."""
+
+    model_config = ConfigDict(frozen=True)
+
+    reference: str
+    message_id: str
+    role: str
+    tool: str | None = None
+    snippet: str
+    tokens: int
+
+
+class Recalled(Result):
+    hits: tuple[Hit, ...] | None = None
+    content: str | None = None
+    next_offset: int | None = None
+    total: int

@@ -1,0 +1,90 @@
+"""The composition root: choose the store, the clock and the hints; hand back a server."""
+
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
+
+from mcp_context_server import __version__
+from mcp_context_server.errors import InvalidInput
+from mcp_context_server.identity import HostHint, Identity, no_hint
+from mcp_context_server.ports import SessionStore
+from mcp_context_server.service import ContextService
+from mcp_context_server.settings import Settings
+from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.tools import offered
+from mcp_context_server.tools.surface import App
+
+INSTRUCTIONS = """\
+Keeps track of your context window. Call context_status when work has grown long or before \
+reading something large; do what its advice says. estimate_tokens tells what a text or file \
+would cost. recall brings back, by its reference, anything that was cleared or compacted."""
+
+
+def new_session_id() -> str:
+    """A session id with 128 random bits."""
+    return f"ctx_{secrets.token_urlsafe(16)}"
+
+
+def open_store(url: str) -> SessionStore:
+    """The store of a URL: `sqlite:///PATH` or `memory:`; an absolute path makes four slashes.
+
+    `?synchronous=normal` gives up the newest writes at a power failure for speed.
+    Raises `InvalidInput`, `StoreUnavailable`.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "memory":
+        return MemoryStore()
+    if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
+        options = parse_qs(parts.query)
+        synchronous = options.get("synchronous", ["full"])[-1].upper()
+        return SQLiteStore(Path(unquote(parts.path[1:])), synchronous=synchronous)
+    message = f"The store {url!r} is not known. Use sqlite:///PATH or memory:"
+    raise InvalidInput(message)
+
+
+def build_service(settings: Settings, store: SessionStore) -> ContextService:
+    return ContextService(
+        store=store, clock=time.time, new_id=new_session_id, policy=settings.policy()
+    )
+
+
+def build_server(
+    service: ContextService, *, hint: HostHint = no_hint, tools: str = "all"
+) -> MCPServer[App]:
+    """An MCP server over a service; the service's store outlives it."""
+    state = App(service, Identity(service, hint))
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[App]) -> AsyncGenerator[App]:
+        yield state
+
+    ArgModelBase.model_config["extra"] = "forbid"  # an unknown argument is an error, by name
+    server = MCPServer[App](
+        "mcp-context-server",
+        title="Context",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        log_level="WARNING",
+    )
+    for tool in offered():
+        if tool.for_agents or tools == "all":
+            server.add_tool(tool.run, title=tool.title, annotations=tool.annotations)
+    return server
+
+
+def log_to_stderr(settings: Settings) -> None:
+    """Logging goes to stderr: stdout belongs to the protocol. Unusable settings are told there."""
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
+    )
+    for warning in settings.warnings:
+        logging.getLogger("mcp_context_server.settings").warning("%s", warning)

@@ -1,0 +1,332 @@
+"""The use cases: load a session, decide in the core, append what was decided.
+
+Everything that awaits for a decision's sake awaits here. A session is folded once
+and kept; a call reads only the entries that came since, in whatever process they
+were written.
+"""
+
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+import anyio
+from pydantic import ValidationError
+
+from mcp_context_server.answers import Estimable, Method, estimate_of
+from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
+from mcp_context_server.core.intake import Intake, refuse_doubles, take_in, with_ids, with_usage
+from mcp_context_server.core.messages import Message, Messages
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.recall import original_text, page, search
+from mcp_context_server.core.session import Session, fold
+from mcp_context_server.errors import (
+    InvalidInput,
+    ReferenceNotFound,
+    SessionNotFound,
+    VersionConflict,
+)
+from mcp_context_server.files import FileReader
+from mcp_context_server.following import Following
+from mcp_context_server.ports import (
+    Clock,
+    Kind,
+    Numbered,
+    SessionIds,
+    SessionRecord,
+    SessionStore,
+    Stored,
+)
+from mcp_context_server.results import Hit, Recalled, TokenEstimate
+
+SESSIONS_KEPT = 64
+"""Folded sessions kept in memory; any other is folded again from the store when asked for."""
+
+WRITE_ATTEMPTS = 20
+"""How often a write is tried again when another process got in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """A session as this process knows it: who opened it, and what its transcript folds to."""
+
+    record: SessionRecord
+    session: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What `session_open` was given."""
+
+    session_id: str | None = None
+    principal: str = ""
+    kind: Kind = "main"
+    parent_id: str | None = None
+    configure: Configure = field(default_factory=Configure)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `recall` was asked for: a reference, or words to look for."""
+
+    reference: str = ""
+    query: str = ""
+    limit: int = 5
+    offset: int = 0
+    max_tokens: int = 0
+
+
+@dataclass(slots=True)
+class ContextService:
+    """The server's use cases over one store."""
+
+    store: SessionStore
+    clock: Clock
+    new_id: SessionIds
+    policy: Policy = field(default_factory=Policy)
+    """Where sessions start from; each may override it."""
+    default_model: str = ""
+    files: FileReader = field(default_factory=FileReader)
+    _following: Following = field(init=False)
+    _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
+    _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
+        default_factory=WeakValueDictionary[str, anyio.Lock]
+    )
+
+    def __post_init__(self) -> None:
+        self._following = Following(self.store)
+
+    def now(self) -> str:
+        """The time as ISO 8601, to the second."""
+        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    async def open(self, opening: Opening) -> tuple[Live, bool]:
+        """Open a session, or go on with the one of that id; whether it is new comes second."""
+        session_id = opening.session_id or self.new_id()
+        self._check(opening.configure)
+        if opening.parent_id is not None:
+            await self.load(opening.parent_id, opening.principal)
+        created = await self.store.create(self._record(session_id, opening))
+        told = opening.configure.model_copy(update={"at": self.now()})
+        if opening.configure.model_dump(exclude_none=True, exclude={"type"}):
+            return await self.write(session_id, opening.principal, _just(told)), created
+        return await self.load(session_id, opening.principal), created
+
+    async def ensure(self, opening: Opening) -> Live:
+        """The session of that id, opened where it is not there yet."""
+        try:
+            return await self.load(opening.session_id or "", opening.principal)
+        except SessionNotFound:
+            live, _ = await self.open(opening)
+            return live
+
+    async def load(self, session_id: str, principal: str) -> Live:
+        """A session as it stands now. Raises `SessionNotFound`, also for another's."""
+        known = self._kept.get(session_id)
+        stored = await self.store.read(session_id, after=known.session.version if known else 0)
+        if stored.record.principal != principal:
+            raise SessionNotFound(session_id)
+        if known and any(isinstance(entry, Undo) for _, entry in stored.entries):
+            known, stored = None, await self.store.read(session_id)
+        return self._keep(known, stored)
+
+    async def write(
+        self,
+        session_id: str,
+        principal: str,
+        decide: Callable[[Live], Awaitable[Sequence[Entry]]],
+        *,
+        expected_version: int | None = None,
+    ) -> Live:
+        """Append what `decide` makes of the session as it stands; nothing, if it makes nothing.
+
+        Where another writer got in between, it is decided again on what stands then; with
+        an `expected_version` that is a `VersionConflict` instead.
+        """
+        async with self._locks.setdefault(session_id, anyio.Lock()):
+            for attempt in range(WRITE_ATTEMPTS):
+                live = await self.load(session_id, principal)
+                version = live.session.version
+                if expected_version is not None and version != expected_version:
+                    raise VersionConflict(session_id, expected_version, version)
+                entries = await decide(live)
+                if not entries:
+                    return live
+                try:
+                    await self.store.append(session_id, entries, version=version)
+                except VersionConflict:
+                    if attempt + 1 == WRITE_ATTEMPTS:
+                        raise
+                else:
+                    return await self._appended(live, entries)
+        raise AssertionError  # the loop returns or raises
+
+    async def follow(self, live: Live) -> Live:
+        """The session with what its host's transcript has told since the last look."""
+        record = live.record
+        if self._following.is_current(record.session_id, live.session):
+            return live
+
+        async def decide(current: Live) -> Sequence[Entry]:
+            return await self._following.news(record.session_id, current.session)
+
+        return await self.write(record.session_id, record.principal, decide)
+
+    async def append(
+        self,
+        session_id: str,
+        principal: str,
+        messages: Messages,
+        *,
+        usage: Mapping[str, Any] | None = None,
+        expected_version: int | None = None,
+    ) -> tuple[Live, Intake]:
+        """Append messages, mended where they are not legal; those known already are passed over."""
+        refuse_doubles(messages)
+        intake = Intake((), ())
+
+        async def decide(live: Live) -> Sequence[Entry]:
+            nonlocal intake
+            intake = await self._intake(live, messages, usage)
+            return intake.entries
+
+        live = await self.write(session_id, principal, decide, expected_version=expected_version)
+        return live, intake
+
+    async def recall(self, live: Live, wanted: Wanted) -> Recalled:
+        """An original in pages, or the places where words occur. Raises `ReferenceNotFound`."""
+        if bool(wanted.reference) == bool(wanted.query.strip()):
+            message = "Give one of `reference`, `message_id` and `query`."
+            raise InvalidInput(message)
+        if wanted.query:
+            return await self._searched(live, wanted)
+        session_id = live.record.session_id
+        found = await self.store.find(session_id, [wanted.reference])
+        if wanted.reference not in found:
+            raise ReferenceNotFound(session_id, wanted.reference)
+        message = original_of(found[wanted.reference][1], wanted.reference)
+        tokens = wanted.max_tokens or live.session.policy.recall_page_tokens
+        text = original_text(message, wanted.reference)
+        part = page(text, offset=wanted.offset, max_tokens=tokens, family=live.session.family)
+        return Recalled(
+            session_id=session_id,
+            content=part.content,
+            next_offset=part.next_offset,
+            total=part.total,
+        )
+
+    async def estimate(
+        self, live: Live, what: Estimable, *, model: str, method: Method, exact: bool
+    ) -> TokenEstimate:
+        """How many tokens something takes. Raises `InvalidInput` unless one thing is given."""
+        given = [name for name in Estimable.__slots__ if getattr(what, name)]
+        if len(given) != 1:
+            message = "Give one of `text`, `messages`, `tools` and `path`."
+            raise InvalidInput(message)
+        text = await self.files.read(what.path) if what.path else what.text
+        model = model or live.session.model
+        session_id = live.record.session_id
+        return estimate_of(session_id, replace(what, text=text), model, method, exact=exact)
+
+    async def _searched(self, live: Live, wanted: Wanted) -> Recalled:
+        stored = await self.store.read(live.record.session_id)
+        entries = (entry for _, entry in stored.entries)
+        found = list(search(entries, wanted.query, family=live.session.family))
+        shown = found[wanted.offset : wanted.offset + wanted.limit]
+        more = wanted.offset + len(shown)
+        return Recalled(
+            session_id=live.record.session_id,
+            hits=tuple(Hit(**asdict(hit)) for hit in shown),
+            next_offset=more if more < len(found) else None,
+            total=len(found),
+        )
+
+    async def _intake(
+        self, live: Live, messages: Messages, usage: Mapping[str, Any] | None
+    ) -> Intake:
+        """The entries that these messages make, without those the session has already."""
+        places = {f"m{live.session.version + n}" for n in range(1, len(messages) + 1)}
+        given = {message.id for message in messages if message.id}
+        found = await self.store.find(live.record.session_id, given | places)
+        fresh = tuple(message for message in messages if not _is_known(message, found))
+        named = with_ids(fresh, version=live.session.version, taken=found)
+        intake = take_in(live.session, with_usage(named, usage) if usage else named)
+        ids = iter(named)
+        all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
+        known = tuple(message.id for message in messages if message.id in found)
+        return replace(intake, message_ids=all_ids, known=known)
+
+    def _check(self, configure: Configure) -> None:
+        """Raises for a policy or a transcript that can't be, before anything is written."""
+        if configure.transcript is not None:
+            self._following.check(configure.transcript)
+        try:
+            Policy.model_validate(
+                {**self.policy.model_dump(exclude_unset=True), **(configure.policy or {})}
+            )
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"]))
+            message = (
+                f"policy.{place}: {first['msg']}. The names are those of the policy reference."
+            )
+            raise InvalidInput(message) from error
+
+    def _record(self, session_id: str, opening: Opening) -> SessionRecord:
+        return SessionRecord(
+            session_id=session_id,
+            principal=opening.principal,
+            kind=opening.kind,
+            parent_id=opening.parent_id,
+            created_at=self.now(),
+        )
+
+    async def _appended(self, live: Live, entries: Sequence[Entry]) -> Live:
+        """The session after a write of ours, without reading it back."""
+        version = live.session.version
+        if any(isinstance(entry, Undo) for entry in entries):
+            return await self.load(live.record.session_id, live.record.principal)
+        numbered = tuple(enumerate(entries, start=version + 1))
+        return self._keep(live, Stored(live.record, version + len(entries), numbered))
+
+    def _keep(self, known: Live | None, stored: Stored) -> Live:
+        """Fold what was read onto what is known, and keep the result as the newest."""
+        session_id = stored.record.session_id
+        if known is None:
+            entries = standing([entry for _, entry in stored.entries])
+            session = fold(self._blank(), entries, version=stored.version)
+        elif stored.entries:
+            session = fold(known.session, stored.entries, version=stored.version)
+        else:
+            session = known.session
+        live = Live(stored.record, session)
+        self._kept[session_id] = live
+        self._kept.move_to_end(session_id)
+        while len(self._kept) > SESSIONS_KEPT:
+            self._kept.popitem(last=False)
+        return live
+
+    def _blank(self) -> Session:
+        return Session(policy=self.policy, model=self.default_model)
+
+
+def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:
+    async def decide(_: Live) -> Sequence[Entry]:
+        return (entry,)
+
+    return decide
+
+
+def _is_known(message: Message, found: Mapping[str, Numbered]) -> bool:
+    """Whether the session has this very message. Raises `InvalidInput` where it differs."""
+    if not message.id or message.id not in found:
+        return False
+    if original_of(found[message.id][1], message.id).wire() == message.wire():
+        return True
+    text = (
+        f"The session has another message with the id {message.id!r}; nothing was appended. "
+        "Give each message an id of its own, or none."
+    )
+    raise InvalidInput(text)

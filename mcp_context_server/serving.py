@@ -1,0 +1,24 @@
+"""Running the server: settings from the environment, logging to stderr, state to the store."""
+
+import os
+
+import anyio
+
+from mcp_context_server.server import build_server, build_service, log_to_stderr, open_store
+from mcp_context_server.settings import Settings, from_environment
+
+
+def serve_stdio(*, store: str | None = None, tools: str | None = None) -> None:
+    """Serve on stdin and stdout until stdin closes. Raises `StoreUnavailable`, `InvalidInput`."""
+    settings = from_environment(os.environ, flags={"store": store, "tools": tools})
+    log_to_stderr(settings)
+    anyio.run(_stdio, settings)
+
+
+async def _stdio(settings: Settings) -> None:
+    store = open_store(settings.store)
+    try:
+        service = build_service(settings, store)
+        await build_server(service, tools=settings.tools).run_stdio_async()
+    finally:
+        await store.aclose()

@@ -1,0 +1,42 @@
+"""The MCP tools: one thin function each. Their docstrings are read by models."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.types import CallToolResult, ToolAnnotations
+
+from mcp_context_server.tools.sessions import append_messages, recall, session_open
+from mcp_context_server.tools.tokens import context_status, estimate_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool as it is offered."""
+
+    run: Callable[..., Awaitable[CallToolResult]]
+    title: str
+    annotations: ToolAnnotations
+    for_agents: bool = True
+    """Whether a model calls it; the others are for the program around the model."""
+
+
+def _reads() -> ToolAnnotations:
+    return ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+
+
+def _writes(**hints: Any) -> ToolAnnotations:
+    return ToolAnnotations(
+        read_only_hint=False, destructive_hint=False, open_world_hint=False, **hints
+    )
+
+
+def offered() -> tuple[Tool, ...]:
+    """Every tool, in the order in which they are listed."""
+    return (
+        Tool(estimate_tokens, "Estimate tokens", _reads()),
+        Tool(context_status, "Context status", _reads()),
+        Tool(recall, "Recall originals", _reads()),
+        Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
+        Tool(append_messages, "Append messages", _writes(), for_agents=False),
+    )

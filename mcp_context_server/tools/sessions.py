@@ -1,0 +1,116 @@
+"""Tools that open a conversation, add to it, and bring originals back."""
+
+from typing import Annotated, Any, Literal
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from mcp_context_server.answers import thresholds_of
+from mcp_context_server.core.edits import Configure
+from mcp_context_server.core.intake import read_messages
+from mcp_context_server.core.status import session_window, standing
+from mcp_context_server.results import Appended, Recalled, SessionOpened
+from mcp_context_server.service import Opening, Wanted
+from mcp_context_server.tools.surface import Ctx, answer, app, call_of, reporting_errors, session_of
+
+SessionId = Annotated[str, Field(description="From session_open; may be left out on stdio")]
+
+
+@reporting_errors
+async def session_open(
+    ctx: Ctx,
+    session_id: SessionId = "",
+    model: str = "",
+    context_window: Annotated[int, Field(ge=0)] = 0,
+    max_output: Annotated[int, Field(ge=0)] = 0,
+    parent_id: str = "",
+    kind: Literal["main", "subagent", "summary", "memory"] = "main",
+    transcript: Annotated[str, Field(description="Path of a host's file to follow, or auto")] = "",
+    system: str | list[dict[str, Any]] = "",
+    rules: Annotated[list[str] | None, Field(description="Kept verbatim for ever")] = None,
+    policy: Annotated[dict[str, Any] | None, Field(description="Overrides by name")] = None,
+) -> Annotated[CallToolResult, SessionOpened]:
+    """Open a session, or change the settings of one. Call it first, over HTTP at least."""
+    identity, call = app(ctx).identity, call_of(ctx, session_id)
+    configure = Configure(
+        model=model or None,
+        context_window=context_window or None,
+        max_output=max_output or None,
+        system=(tuple(system) if isinstance(system, list) else system) or None,
+        rules=tuple(rules) if rules else None,
+        policy=policy or None,
+        transcript=transcript or None,
+    )
+    opening = Opening(kind=kind, parent_id=parent_id or None, configure=configure)
+    live, created = await identity.open(call, opening)
+    bounds = session_window(live.session)
+    opened = SessionOpened(
+        session_id=live.record.session_id,
+        created=created,
+        model=live.session.model,
+        context_window=bounds.context_window,
+        thresholds=thresholds_of(bounds),
+        messages=len(live.session.view),
+        version=live.session.version,
+        transcript=live.session.settings.transcript,
+        warnings=bounds.notes or None,
+    )
+    return answer(opened, f"Session {opened.session_id}, {opened.messages} messages.")
+
+
+@reporting_errors
+async def append_messages(
+    ctx: Ctx,
+    messages: Annotated[list[dict[str, Any]], Field(description="Anthropic or OpenAI chat form")],
+    session_id: SessionId = "",
+    usage: Annotated[dict[str, Any] | None, Field(description="As the API reported it")] = None,
+    expected_version: int | None = None,
+) -> Annotated[CallToolResult, Appended]:
+    """Add messages to the conversation, after each prompt, response or tool result."""
+    live = await session_of(ctx, session_id)
+    live, intake = await app(ctx).service.append(
+        live.record.session_id,
+        live.record.principal,
+        read_messages(messages),
+        usage=usage,
+        expected_version=expected_version,
+    )
+    now = standing(live.session)
+    appended = Appended(
+        session_id=live.record.session_id,
+        version=live.session.version,
+        message_ids=intake.message_ids,
+        used_tokens=now.used_tokens,
+        state=now.state,
+        repaired=intake.notes,
+        known=intake.known or None,
+    )
+    count = len(messages) - len(intake.known)
+    return answer(appended, f"{count} appended; {now.used_tokens:,} tokens in use ({now.state}).")
+
+
+@reporting_errors
+async def recall(
+    ctx: Ctx,
+    reference: Annotated[str, Field(description="From a placeholder, snip or a hit")] = "",
+    message_id: str = "",
+    query: Annotated[str, Field(description="Words that all occur")] = "",
+    limit: Annotated[int, Field(ge=1, le=100)] = 5,
+    offset: Annotated[int, Field(ge=0)] = 0,
+    max_tokens: Annotated[int, Field(ge=0)] = 0,
+    session_id: SessionId = "",
+) -> Annotated[CallToolResult, Recalled]:
+    """Bring back what was cleared or compacted: by reference, or by searching for words."""
+    live = await session_of(ctx, session_id)
+    wanted = Wanted(
+        reference or message_id, query, limit=limit, offset=offset, max_tokens=max_tokens
+    )
+    recalled = await app(ctx).service.recall(live, wanted)
+    return answer(recalled, _recalled_line(recalled))
+
+
+def _recalled_line(recalled: Recalled) -> str:
+    if recalled.hits is not None:
+        return f"{recalled.total} found."
+    more = f"; more from offset {recalled.next_offset}" if recalled.next_offset else ""
+    return f"{len(recalled.content or '')} of {recalled.total} characters{more}."

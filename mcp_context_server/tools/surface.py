@@ -1,0 +1,70 @@
+"""What every tool shares: finding its session, shaping its answer, telling its errors."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import CallToolResult, TextContent
+
+from mcp_context_server.errors import ContextServerError
+from mcp_context_server.identity import Call, Identity
+from mcp_context_server.results import Result
+from mcp_context_server.service import ContextService, Live
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """What a running server gives its tools."""
+
+    service: ContextService
+    identity: Identity
+
+
+Ctx = Context[App]
+
+
+def reporting_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+    """Let the model read our errors; the SDK hides every exception but `ToolError`."""
+
+    @wraps(tool)
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await tool(*args, **kwargs)
+        except ContextServerError as error:
+            raise ToolError(str(error)) from error
+
+    return wrapper
+
+
+def app(ctx: Ctx) -> App:
+    return ctx.request_context.lifespan_context
+
+
+def call_of(ctx: Ctx, session_id: str) -> Call:
+    """What a call says of who makes it and for which conversation."""
+    request = ctx.request_context.request
+    headers, query = ctx.headers or {}, getattr(request, "query_params", {})
+    return Call(
+        session_id=session_id,
+        meta=dict(ctx.request_context.meta or {}),
+        connection=headers.get("mcp-session-id") or query.get("session_id") or "",
+        is_stdio=request is None,
+    )
+
+
+async def session_of(ctx: Ctx, session_id: str) -> Live:
+    """The session a call acts on, brought up to date with the transcript it follows."""
+    return await app(ctx).identity.session_of(call_of(ctx, session_id))
+
+
+def answer(result: Result, line: str) -> CallToolResult:
+    """The result once, as structured content, and one line for a person."""
+    return CallToolResult(
+        content=[TextContent(type="text", text=line)], structured_content=result.compact()
+    )

@@ -1,0 +1,166 @@
+"""From what a host's transcript tells to entries of ours."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from mcp_context_server.core.edits import (
+    Change,
+    Compact,
+    Configure,
+    Entry,
+    Mend,
+    Replace,
+    ReportUsage,
+    Rewind,
+)
+from mcp_context_server.core.messages import Message, Messages, is_result
+from mcp_context_server.core.session import Session, fold
+from mcp_context_server.transcripts.base import (
+    Appended,
+    Cleared,
+    Compacted,
+    Described,
+    Event,
+    Reported,
+    Restarted,
+    Retracted,
+    Rewound,
+    Unreadable,
+)
+from mcp_context_server.transcripts.timeline import CLEARED_RESULT
+
+
+@dataclass(slots=True)
+class EntryWriter:
+    """Turns events into entries that bring `session` to where the host's conversation is.
+
+    The session here runs ahead of the stored one: where an event concerns what stands in
+    the view, the entries so far are folded first.
+    """
+
+    session: Session
+    entries: list[Entry] = field(default_factory=list[Entry])
+    _folded: int = 0
+    _places: dict[str, int] = field(default_factory=dict[str, int])
+    """Where the messages stand in `entries`, by id."""
+    _model: str | None = None
+
+    def add_all(self, events: Iterable[Event]) -> list[Entry]:
+        for event in events:
+            self.add(event)
+        return self.entries
+
+    def add(self, event: Event) -> None:
+        match event:
+            case Appended(message):
+                self._append(message)
+            case Reported():
+                self._report(event)
+            case Compacted():
+                self._compact(event)
+            case Cleared():
+                self._clear(event)
+            case Rewound():
+                self._rewind(event)
+            case Retracted(ids):
+                self.entries += (Mend(first=id, last=id, messages=()) for id in ids)
+            case Described():
+                self._describe(event)
+            case Restarted():
+                self.entries.append(Rewind())
+            case Unreadable():
+                pass
+            case _:
+                assert_never(event)
+
+    def _append(self, message: Message) -> None:
+        if message.role == "assistant" and message.model is None and self._model is not None:
+            message = message.model_copy(update={"model": self._model})
+        self._places[message.id] = len(self.entries)
+        self.entries.append(message)
+
+    def _report(self, event: Reported) -> None:
+        """A report goes onto its message where that is new, and stands alone where it is not."""
+        usage = dict(event.usage) if event.output_is_final else {**event.usage, "output_tokens": 0}
+        place = self._places.get(event.message_id)
+        if place is None or place < self._folded:
+            self.entries.append(ReportUsage(usage=usage, message_id=event.message_id))
+            return
+        message = self.entries[place]
+        assert isinstance(message, Message)
+        told = {"usage": usage, **({"model": event.model} if event.model else {})}
+        self.entries[place] = message.model_copy(update=told)
+
+    def _compact(self, event: Compacted) -> None:
+        view = self._view()
+        if not view:
+            self.entries += event.replacement
+            return
+        self.entries.append(
+            Compact(
+                at=event.timestamp,
+                id=f"host-{self.session.boundaries + 1}",
+                trigger="host",
+                first=view[0].id,
+                last=view[-1].id,
+                messages=event.replacement,
+                kept=event.kept_message_ids,
+                tokens_before=event.tokens_before or 0,
+                tokens_after=event.tokens_after or 0,
+                summarizer="host",
+            )
+        )
+
+    def _clear(self, event: Cleared) -> None:
+        wanted = set(event.tool_use_ids)
+        changes = tuple(
+            Change(
+                message_id=message.id,
+                tool_use_id=block["tool_use_id"],
+                block={**block, "content": CLEARED_RESULT},
+                reference=block["tool_use_id"],
+            )
+            for message in (self._view() if wanted else ())
+            if not wanted.isdisjoint(message.results)
+            for block in message.blocks
+            if is_result(block) and block["tool_use_id"] in wanted
+        )
+        if changes:
+            self.entries.append(
+                Replace(at=event.timestamp, stage="microcompact", trigger="host", changes=changes)
+            )
+        self.entries += (Mend(first=id, last=id, messages=()) for id in event.message_ids)
+
+    def _rewind(self, event: Rewound) -> None:
+        """Back within the view, or behind the newest boundary to the view before it."""
+        to, view, before = event.to_message_id, self._view(), self.session.previous
+        known = {message.id: message for message in (*before, *self._messages(), *view)}
+        restored = tuple(known[id] for id in event.restored_message_ids if id in known)
+        ids = [message.id for message in before]
+        if to is not None and to in ids and all(message.id != to for message in view):
+            self.entries.append(Rewind(messages=(*before[: ids.index(to) + 1], *restored)))
+        else:
+            self.entries.append(Rewind(last=to, messages=restored))
+
+    def _describe(self, event: Described) -> None:
+        self._model = event.model or self._model
+        settings = self.session.settings
+        told = Configure(
+            context_window=event.context_window if settings.context_window is None else None,
+            system=event.system if settings.system is None else None,
+        )
+        if told.model_dump(exclude_none=True, exclude={"type"}):
+            self.entries.append(told)
+
+    def _messages(self) -> Messages:
+        return tuple(entry for entry in self.entries if isinstance(entry, Message))
+
+    def _view(self) -> Messages:
+        """The view with every entry so far."""
+        version = self.session.version
+        fresh = enumerate(self.entries[self._folded :], start=version + 1)
+        end = version + len(self.entries) - self._folded
+        self.session = fold(self.session, fresh, version=end)
+        self._folded = len(self.entries)
+        return self.session.view

@@ -1,0 +1,261 @@
+"""The tools, through a real MCP client in memory, in both protocol eras."""
+
+import json
+from itertools import count
+
+import pytest
+from mcp import Client
+
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.server import build_server
+from mcp_context_server.service import ContextService
+from mcp_context_server.stores.memory import MemoryStore
+
+pytestmark = pytest.mark.anyio
+
+ERAS = ("legacy", "2026-07-28")
+
+
+def service(**more) -> ContextService:
+    ids = count(1)
+    return ContextService(
+        store=MemoryStore(),
+        clock=lambda: 1_800_000_000.0,
+        new_id=lambda: f"ctx_{next(ids)}",
+        **more,
+    )
+
+
+@pytest.fixture(params=ERAS)
+async def client(request):
+    async with Client(build_server(service()), mode=request.param) as client:
+        yield client
+
+
+async def answer(client: Client, tool: str, **arguments) -> dict:
+    result = await client.call_tool(tool, arguments)
+    assert not result.is_error, result.content[0].text
+    return result.structured_content
+
+
+async def refusal(client: Client, tool: str, **arguments) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return result.content[0].text
+
+
+PROMPT = {"role": "user", "content": "find the leak"}
+ASKING = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "/a.py"}}],
+}
+FOUND = {
+    "role": "user",
+    "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x = 1\n" * 500}],
+}
+
+
+async def test_on_stdio_a_call_without_a_session_acts_on_the_processs_own(client):
+    first = await answer(client, "append_messages", messages=[PROMPT])
+    second = await answer(client, "context_status")
+    assert first["session_id"] == second["session_id"]
+    assert second["messages"] == 1
+
+
+async def test_a_session_says_its_window_and_thresholds(client):
+    opened = await answer(client, "session_open", model="claude-sonnet-4-5")
+    assert opened["created"]
+    assert opened["context_window"] == 200_000
+    assert opened["thresholds"] == {
+        "warning": 147_000,
+        "auto_compact": 167_000,
+        "blocking": 177_000,
+    }
+
+
+async def test_sessions_do_not_see_each_other(client):
+    a, b = [(await answer(client, "session_open"))["session_id"] for _ in "ab"]
+    await answer(client, "append_messages", session_id=a, messages=[PROMPT])
+    assert (await answer(client, "context_status", session_id=a))["messages"] == 1
+    assert (await answer(client, "context_status", session_id=b))["messages"] == 0
+
+
+@pytest.mark.requirement("WIN-8")
+async def test_where_nothing_is_known_status_says_how_to_give_it(client):
+    status = await answer(client, "context_status")
+    assert (status["source"], status["used_tokens"]) == ("nothing_known", 0)
+    assert "append_messages" in status["advice"]
+    assert "transcript" in status["advice"]
+
+
+@pytest.mark.requirement("WIN-8")
+async def test_the_formula_lets_a_reader_work_the_thresholds_out_again(client):
+    await answer(client, "session_open", model="claude-sonnet-4-5")
+    status = await answer(client, "context_status", detail=True)
+    formula, thresholds = status["formula"], status["thresholds"]
+    assert status["effective_window"] == status["context_window"] - formula["reserve"]
+    assert thresholds["auto_compact"] == status["effective_window"] - formula["auto_compact_buffer"]
+    assert thresholds["warning"] == thresholds["auto_compact"] - formula["warning_buffer"]
+    assert thresholds["blocking"] == status["effective_window"] - formula["blocking_buffer"]
+
+
+@pytest.mark.requirement("TOK-3")
+async def test_the_last_usage_and_what_came_after_it_are_what_is_in_use(client):
+    usage = {
+        "input_tokens": 6,
+        "cache_read_input_tokens": 180_000,
+        "cache_creation_input_tokens": 900,
+        "output_tokens": 40,
+    }
+    await answer(client, "append_messages", messages=[PROMPT, ASKING], usage=usage)
+    status = await answer(client, "context_status")
+    assert (status["source"], status["used_tokens"]) == ("usage", 180_946)
+    more = await answer(client, "append_messages", messages=[FOUND])
+    estimated = await answer(client, "estimate_tokens", messages=[FOUND])
+    assert more["used_tokens"] == pytest.approx(180_946 + estimated["tokens"], abs=1)
+
+
+@pytest.mark.requirement("TOK-7")
+async def test_the_breakdown_adds_up_and_the_largest_is_named(client):
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+    status = await answer(client, "context_status")
+    assert sum(status["breakdown"].values()) == status["used_tokens"] > 0
+    assert min(status["breakdown"].values()) >= 0
+    (largest,) = status["largest"]
+    assert (largest["tool"], largest["file"], largest["tool_use_id"]) == ("Read", "/a.py", "c1")
+
+
+async def test_what_was_appended_is_recalled_by_reference_and_by_message_id(client):
+    appended = await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+    by_call = await answer(client, "recall", reference="c1", max_tokens=100_000)
+    assert by_call["content"] == "x = 1\n" * 500
+    by_message = await answer(client, "recall", message_id=appended["message_ids"][0])
+    assert by_message["content"] == "find the leak"
+
+
+async def test_a_long_original_comes_in_pages_that_join_without_a_gap(client):
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+    pages, offset = [], 0
+    while offset is not None:
+        page = await answer(client, "recall", reference="c1", max_tokens=300, offset=offset)
+        pages.append(page["content"])
+        offset = page.get("next_offset")
+    assert len(pages) > 2
+    assert "".join(pages) == "x = 1\n" * 500
+
+
+async def test_a_search_finds_the_message_and_its_reference(client):
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+    found = await answer(client, "recall", query="LEAK find")
+    assert [hit["snippet"] for hit in found["hits"]] == ["find the leak"]
+
+
+async def test_the_same_message_given_again_is_not_added_again(client):
+    message = {**PROMPT, "id": "p1"}
+    first = await answer(client, "append_messages", messages=[message])
+    again = await answer(client, "append_messages", messages=[message])
+    assert again["known"] == ["p1"]
+    assert again["message_ids"] == ["p1"]
+    assert again["version"] == first["version"]
+
+
+async def test_an_orphaned_result_is_mended_and_the_answer_says_so(client):
+    appended = await answer(client, "append_messages", messages=[PROMPT, FOUND])
+    assert len(appended["repaired"]) == 1
+    assert "R4" in appended["repaired"][0]
+    assert (await answer(client, "recall", reference="c1"))["content"] == "x = 1\n" * 500
+
+
+async def test_each_answer_stands_once(client):
+    """Structured content is the data; the text is one line for a person, not the data again."""
+    result = await client.call_tool("context_status", {})
+    (block,) = result.content
+    assert "\n" not in block.text
+    assert len(block.text) < 200
+    assert not block.text.startswith("{")
+
+
+async def test_an_answer_has_no_empty_fields(client):
+    status = await answer(client, "context_status")
+    assert None not in status.values()
+
+
+def appending(*messages: object, **more: object) -> tuple[str, dict]:
+    return "append_messages", {"messages": list(messages), **more}
+
+
+BAD_CALLS = {
+    "an unknown argument": ("context_status", {"sesion_id": "x"}, "sesion_id"),
+    "an unknown session": ("context_status", {"session_id": "nope"}, "session_open"),
+    "a reference that nobody knows": ("recall", {"reference": "nope"}, "placeholders"),
+    "nothing to recall": ("recall", {}, "reference"),
+    "two things to recall": ("recall", {"reference": "a", "query": "b"}, "one of"),
+    "nothing to estimate": ("estimate_tokens", {}, "text"),
+    "two things to estimate": ("estimate_tokens", {"text": "a", "path": "b"}, "one of"),
+    "a message that is no object": (*appending("hi"), "messages"),
+    "a role that nobody has": (*appending({"role": "bot", "content": "x"}), "messages[0].role"),
+    "content of the wrong type": (*appending({**PROMPT, "content": 3}), "messages[0].content"),
+    "a message without content": (*appending({"role": "user"}), "messages[0].content"),
+    "a block without a type": (*appending({**PROMPT, "content": [{}]}), "messages[0].content[0]"),
+    "a stale version": (*appending(PROMPT, expected_version=7), "version 0"),
+    "two messages of one id": (*appending({**PROMPT, "id": "a"}, {**PROMPT, "id": "a"}), "'a'"),
+    "a policy nobody knows": ("session_open", {"policy": {"keep_all": True}}, "keep_all"),
+    "a parent nobody knows": ("session_open", {"parent_id": "nope"}, "nope"),
+    "a negative window": ("session_open", {"context_window": -5}, "context_window"),
+    "a file that may not be read": ("estimate_tokens", {"path": "/etc/shadow"}, "allowed"),
+    "a transcript that is not there": ("session_open", {"transcript": "/no/x.jsonl"}, "/no/x"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_CALLS)
+async def test_bad_input_gets_a_clear_error_and_changes_nothing(client, case):
+    tool, arguments, hint = BAD_CALLS[case]
+    before = await answer(client, "context_status")
+    assert hint in await refusal(client, tool, **arguments)
+    assert await answer(client, "context_status") == before
+
+
+async def test_a_message_of_one_id_and_other_content_is_refused(client):
+    await answer(client, "append_messages", messages=[{**PROMPT, "id": "p1"}])
+    text = await refusal(
+        client, "append_messages", messages=[{"role": "user", "content": "other", "id": "p1"}]
+    )
+    assert "'p1'" in text
+
+
+async def test_every_tool_has_a_title_a_description_annotations_and_both_schemas(client):
+    for tool in (await client.list_tools()).tools:
+        assert tool.title
+        assert tool.description
+        assert tool.annotations.read_only_hint is not None
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.output_schema["properties"]["session_id"]
+
+
+async def test_only_the_agents_tools_are_offered_on_demand():
+    async with Client(build_server(service(), tools="agent")) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+    assert "context_status" in names
+    assert "session_open" not in names
+
+
+async def test_a_client_without_a_session_of_its_own_is_told_to_open_one():
+    from mcp_context_server.errors import SessionRequired
+    from mcp_context_server.identity import Call, Identity
+
+    with pytest.raises(SessionRequired, match="session_open"):
+        await Identity(service()).session_of(Call(is_stdio=False))
+
+
+async def test_an_answer_is_small():
+    async with Client(build_server(service())) as client:
+        await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+        status = await answer(client, "context_status")
+    assert len(json.dumps(status)) < 1_000
+
+
+async def test_a_policy_of_the_process_is_where_sessions_start_from():
+    policy = Policy(auto_compact_buffer_tokens=20_000)
+    async with Client(build_server(service(policy=policy))) as client:
+        opened = await answer(client, "session_open", model="claude-sonnet-4-5")
+    assert opened["thresholds"]["auto_compact"] == 160_000
