@@ -48,7 +48,9 @@ __all__ = [
     "claude_code_text_tokens",
     "claude_code_tokens",
     "estimate",
+    "has_media",
     "message_overhead",
+    "message_tokens",
     "normalise_usage",
     "tally_block",
     "tally_message",
@@ -128,6 +130,17 @@ LOW_ERRORS, HIGH_ERRORS = 1.645, 1.645
 def tally_message(message: Message, family: str) -> Tally:
     """The tokens of one message. Worked out once per message and family."""
     return Tally(*_memoised(message, family))
+
+
+def message_tokens(message: Message, family: str) -> float:
+    """The total of `tally_message`, at the price of a look-up."""
+    return sum(_memoised(message, family)[:_SPREAD])
+
+
+def has_media(message: Message, family: str) -> bool:
+    """Whether a message holds images or documents, at any depth that is priced."""
+    row = _memoised(message, family)
+    return bool(row[_COLUMN["image"]] or row[_COLUMN["document"]])
 
 
 def tally_messages(messages: Iterable[Message], family: str) -> Tally:
