@@ -13,8 +13,8 @@ PACKAGE = Path(mcp_context_server.__file__).parent
 CORE = PACKAGE / "core"
 
 PURE = {
-    "__future__", "array", "base64", "binascii", "bisect", "collections", "dataclasses", "datetime", "difflib",
-    "enum", "functools", "hashlib", "heapq", "html", "importlib", "itertools", "json", "math",
+    "__future__", "array", "base64", "binascii", "bisect", "collections", "dataclasses",
+    "datetime", "difflib", "enum", "functools", "hashlib", "heapq", "html", "importlib", "itertools", "json", "math",
     "operator", "pathlib", "pydantic", "re", "string", "struct", "textwrap", "tomllib", "types",
     "typing", "unicodedata", "urllib", "zlib",
 }  # fmt: skip

@@ -39,6 +39,7 @@ from mcp_context_server.core.tokens import (
     tally_messages,
     tally_system,
 )
+from mcp_context_server.core.tool_roles import tool_path
 from mcp_context_server.core.usage import Usage, normalise_usage
 
 Numbered = tuple[int, Entry]
@@ -268,24 +269,17 @@ def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead
     return Overhead(hidden, before)
 
 
-PATH_KEYS = ("file_path", "path", "notebook_path", "absolute_path", "filePath", "file")
-"""The arguments under which tools name the file that they are about."""
-
-
-def path_of(arguments: object) -> str:
-    """The file a call is about, if it names one."""
-    if not isinstance(arguments, dict):
-        return ""
-    given = cast("dict[str, Any]", arguments)
-    return next((v for key in PATH_KEYS if isinstance(v := given.get(key), str)), "")
-
-
 def _callers(message: Message) -> dict[str, Caller]:
     return {
-        block["id"]: Caller(str(block.get("name", "")), path_of(block.get("input")))
+        block["id"]: Caller(str(block.get("name", "")), _path(block.get("input")))
         for block in (message.blocks if message.calls else ())
         if is_call(block)
     }
+
+
+def _path(arguments: object) -> str:
+    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    return tool_path(given) or ""
 
 
 def _among_largest(
