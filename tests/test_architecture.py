@@ -12,12 +12,10 @@ import mcp_context_server
 PACKAGE = Path(mcp_context_server.__file__).parent
 CORE = PACKAGE / "core"
 
-PURE = {
-    "__future__", "array", "base64", "binascii", "bisect", "collections", "dataclasses",
-    "datetime", "difflib", "enum", "functools", "hashlib", "heapq", "html", "importlib", "itertools", "json", "math",
-    "operator", "pathlib", "pydantic", "re", "string", "struct", "textwrap", "tomllib", "types",
-    "typing", "unicodedata", "urllib", "zlib",
-}  # fmt: skip
+PURE = set(
+    "__future__ array base64 binascii bisect collections dataclasses datetime difflib enum functools hashlib heapq html importlib "
+    "itertools json math operator pathlib pydantic re string struct textwrap tomllib types typing unicodedata urllib zlib".split()
+)
 """Modules without input, output, clock or chance; of pathlib only the pure paths, of importlib
 only package data, read when first needed."""
 

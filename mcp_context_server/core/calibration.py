@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 LOWEST_FACTOR, HIGHEST_FACTOR = 0.4, 3.0
