@@ -12,10 +12,39 @@ import mcp_context_server
 PACKAGE = Path(mcp_context_server.__file__).parent
 CORE = PACKAGE / "core"
 
-PURE = set(
-    "__future__ array base64 binascii bisect collections dataclasses datetime difflib enum functools hashlib heapq html importlib "
-    "itertools json math operator pathlib pydantic re string struct textwrap tomllib types typing unicodedata urllib zlib".split()
-)
+PURE = {
+    "__future__",
+    "array",
+    "base64",
+    "binascii",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "difflib",
+    "enum",
+    "functools",
+    "hashlib",
+    "heapq",
+    "html",
+    "importlib",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "pathlib",
+    "pydantic",
+    "re",
+    "string",
+    "struct",
+    "textwrap",
+    "tomllib",
+    "types",
+    "typing",
+    "unicodedata",
+    "urllib",
+    "zlib",
+}
 """Modules without input, output, clock or chance; of pathlib only the pure paths, of importlib
 only package data, read when first needed."""
 
