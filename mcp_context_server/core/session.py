@@ -5,7 +5,7 @@ after them. Its cost is that of the new entries; only an edit of the view, which
 is rare, looks at the whole of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, assert_never, cast
@@ -165,14 +165,17 @@ def fixed_tokens(session: Session) -> float:
     return max(given, session.overhead.tokens if session.overhead else 0.0)
 
 
-def largest_results(view: Iterable[Message], family: str, count: int) -> tuple[Contributor, ...]:
-    """The `count` largest results of a view, largest first."""
+def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
+    """Every result of a view with what it takes and the call behind it, in order."""
     callers: dict[str, Caller] = {}
-    found: tuple[Contributor, ...] = ()
     for message in view:
         callers.update(_callers(message))
-        found = _among_largest(found, message, callers, family, count)
-    return found
+        yield from _results_of(message, callers, family)
+
+
+def largest_results(view: Iterable[Message], family: str, count: int) -> tuple[Contributor, ...]:
+    """The `count` largest results of a view, largest first."""
+    return tuple(sorted(contributors(view, family), key=lambda c: -c.tokens)[:count])
 
 
 # ── appended messages ────────────────────────────────────────────────────────
@@ -293,22 +296,19 @@ def _among_largest(
     floor = largest[-1].tokens if len(largest) >= count > 0 else 0
     if not message.results or tally_message(message, family).total <= floor:
         return largest
-    more = [
-        _contributor(
-            message, block["tool_use_id"], block_tokens(block, message.role, family), callers
-        )
-        for block in message.blocks
-        if is_result(block)
-    ]
-    ranked = sorted((*largest, *more), key=lambda c: -c.tokens)
+    ranked = sorted((*largest, *_results_of(message, callers, family)), key=lambda c: -c.tokens)
     return tuple(ranked[:count])
 
 
-def _contributor(
-    message: Message, tool_use_id: str, tokens: float, callers: Mapping[str, Caller]
-) -> Contributor:
-    caller = callers.get(tool_use_id, Caller(""))
-    return Contributor(round(tokens), caller.tool, caller.path, tool_use_id, message.id)
+def _results_of(
+    message: Message, callers: Mapping[str, Caller], family: str
+) -> Iterator[Contributor]:
+    for block in message.blocks if message.results else ():
+        if is_result(block):
+            tool_use_id = block["tool_use_id"]
+            tokens = round(block_tokens(block, message.role, family))
+            caller = callers.get(tool_use_id, Caller(""))
+            yield Contributor(tokens, caller.tool, caller.path, tool_use_id, message.id)
 
 
 # ── edits ────────────────────────────────────────────────────────────────────
