@@ -9,6 +9,7 @@ import anyio.to_thread
 
 from mcp_context_server.core.edits import Entry, Follow
 from mcp_context_server.core.intake import take_in
+from mcp_context_server.core.messages import Message
 from mcp_context_server.core.session import Session
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.ports import SessionStore
@@ -55,7 +56,9 @@ class Following:
             return ()
         fresh = await self._unknown(session_id, events)
         entries = EntryWriter(session).add_all(fresh)
-        return (*take_in(session, entries).entries, _follow(mark))
+        calls = {c for entry in entries if isinstance(entry, Message) for c in entry.calls}
+        taken = await self.store.find(session_id, calls)
+        return (*take_in(session, entries, taken=set(taken)).entries, _follow(mark))
 
     def check(self, path: str) -> None:
         """Raises `TranscriptUnreadable` for a path where no transcript can be."""

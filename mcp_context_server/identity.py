@@ -1,8 +1,8 @@
 """Which session a call is for: the argument, the host's hint, the connection, the process."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import SessionRequired, TranscriptUnreadable
@@ -32,11 +32,17 @@ class HostSession:
     transcript_format: str | None = None
 
 
-HostHint = Callable[[Mapping[str, Any]], Awaitable[HostSession | None]]
-"""Finds the calling conversation from a call's `_meta` and the server's environment."""
+class HostHint(Protocol):
+    """Finds the calling conversation from a call's `_meta` and the server's environment."""
+
+    async def __call__(
+        self, meta: Mapping[str, Any], *, is_asked: bool = False
+    ) -> HostSession | None:
+        """The conversation, if the host tells; `is_asked` where a caller asked for its own."""
+        ...
 
 
-async def no_hint(meta: Mapping[str, Any]) -> HostSession | None:
+async def no_hint(meta: Mapping[str, Any], *, is_asked: bool = False) -> HostSession | None:
     """A host that tells nothing."""
     return None
 
@@ -78,7 +84,7 @@ class Identity:
 
     async def _host(self, call: Call) -> HostSession:
         """The caller's own conversation. Raises `TranscriptUnreadable` where no host tells it."""
-        host = await self.hint(call.meta) if call.is_stdio else None
+        host = await self.hint(call.meta, is_asked=True) if call.is_stdio else None
         if host is None or host.transcript is None:
             raise TranscriptUnreadable(NO_HOST)
         return host

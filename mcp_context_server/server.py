@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -13,6 +13,7 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
 from mcp_context_server.errors import InvalidInput
+from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.service import ContextService
@@ -50,9 +51,16 @@ def open_store(url: str) -> SessionStore:
     raise InvalidInput(message)
 
 
-def build_service(settings: Settings, store: SessionStore) -> ContextService:
+def build_service(
+    settings: Settings, store: SessionStore, *, roots: Iterable[Path] = ()
+) -> ContextService:
+    """The service over a store; files are read only below `roots`."""
     return ContextService(
-        store=store, clock=time.time, new_id=new_session_id, policy=settings.policy()
+        store=store,
+        clock=time.time,
+        new_id=new_session_id,
+        policy=settings.policy(),
+        files=FileReader(tuple(root.resolve() for root in roots)),
     )
 
 

@@ -249,10 +249,12 @@ class ContextService:
         """The entries that these messages make, without those the session has already."""
         places = {f"m{live.session.version + n}" for n in range(1, len(messages) + 1)}
         given = {message.id for message in messages if message.id}
-        found = await self.store.find(live.record.session_id, given | places)
+        calls = {call for message in messages for call in message.calls}
+        found = await self.store.find(live.record.session_id, given | places | calls)
         fresh = tuple(message for message in messages if not _is_known(message, found))
         named = with_ids(fresh, version=live.session.version, taken=found)
-        intake = take_in(live.session, with_usage(named, usage) if usage else named)
+        entries = with_usage(named, usage) if usage else named
+        intake = take_in(live.session, entries, taken=calls & set(found))
         ids = iter(named)
         all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
         known = tuple(message.id for message in messages if message.id in found)

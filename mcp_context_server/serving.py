@@ -1,9 +1,11 @@
 """Running the server: settings from the environment, logging to stderr, state to the store."""
 
 import os
+from pathlib import Path
 
 import anyio
 
+from mcp_context_server.hosts import OwnTranscript
 from mcp_context_server.server import build_server, build_service, log_to_stderr, open_store
 from mcp_context_server.settings import Settings, from_environment
 
@@ -18,7 +20,8 @@ def serve_stdio(*, store: str | None = None, tools: str | None = None) -> None:
 async def _stdio(settings: Settings) -> None:
     store = open_store(settings.store)
     try:
-        service = build_service(settings, store)
-        await build_server(service, tools=settings.tools).run_stdio_async()
+        service = build_service(settings, store, roots=settings.allowed_roots or (Path.cwd(),))
+        hint = OwnTranscript(os.environ, Path.home(), Path.cwd())
+        await build_server(service, hint=hint, tools=settings.tools).run_stdio_async()
     finally:
         await store.aclose()

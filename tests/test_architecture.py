@@ -13,11 +13,38 @@ PACKAGE = Path(mcp_context_server.__file__).parent
 CORE = PACKAGE / "core"
 
 PURE = {
-    "__future__", "array", "base64", "binascii", "bisect", "collections", "dataclasses", "datetime", "difflib",
-    "enum", "functools", "hashlib", "heapq", "html", "importlib", "itertools", "json", "math",
-    "operator", "pathlib", "pydantic", "re", "string", "struct", "textwrap", "tomllib", "types",
-    "typing", "unicodedata", "urllib", "zlib",
-}  # fmt: skip
+    "__future__",
+    "array",
+    "base64",
+    "binascii",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "datetime",
+    "difflib",
+    "enum",
+    "functools",
+    "hashlib",
+    "heapq",
+    "html",
+    "importlib",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "pathlib",
+    "pydantic",
+    "re",
+    "string",
+    "struct",
+    "textwrap",
+    "tomllib",
+    "types",
+    "typing",
+    "unicodedata",
+    "urllib",
+    "zlib",
+}
 """Modules without input, output, clock or chance; of pathlib only the pure paths, of importlib
 only package data, read when first needed."""
 

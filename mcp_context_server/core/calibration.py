@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise
 
 LOWEST_FACTOR, HIGHEST_FACTOR = 0.4, 3.0
@@ -31,7 +32,7 @@ class Calibration:
     @property
     def factor(self) -> float:
         """Multiply an estimate by this."""
-        return math.exp(_weighted_median(((0.0, PRIOR_TOKENS), *self.reports)))
+        return _factor(self.reports)
 
     def observe(self, *, estimated: float, reported: float) -> "Calibration":
         """Learn from one increment: what was estimated, uncorrected, and what usage says it was.
@@ -43,6 +44,11 @@ class Calibration:
         ratio = min(max(reported / estimated, LOWEST_FACTOR), HIGHEST_FACTOR)
         report = (math.log(ratio), min(estimated, MOST_TOKENS))
         return Calibration((*self.reports, report)[-REMEMBERED_REPORTS:])
+
+
+@lru_cache(maxsize=1024)
+def _factor(reports: tuple[tuple[float, float], ...]) -> float:
+    return math.exp(_weighted_median(((0.0, PRIOR_TOKENS), *reports)))
 
 
 def _weighted_median(values: tuple[tuple[float, float], ...]) -> float:

@@ -93,9 +93,10 @@ def with_usage(messages: Messages, usage: Mapping[str, Any]) -> tuple[Entry, ...
     return (*messages, ReportUsage(usage=dict(usage)))
 
 
-def take_in(session: Session, entries: Sequence[Entry]) -> Intake:
+def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str] = ()) -> Intake:
     """What to append so that the view stays legal: the entries, then how the view reads instead.
 
+    `taken` are ids of the new messages' calls that earlier calls have as well.
     Costs what the new messages cost, and the open end of the view that they join; the
     whole view, where the entries edit it.
     """
@@ -104,7 +105,9 @@ def take_in(session: Session, entries: Sequence[Entry]) -> Intake:
     after = fold(session, enumerate(entries, start=session.version + 1), version=0)
     start = _seam(session.view, fresh) if _only_appends(entries) else 0
     joined = after.view[start:]
-    mended, repairs = repair(joined, open_tail=True, continues=start > 0)
+    joint = {call for message in session.view[start:] for call in message.calls}
+    earlier = set(taken) - joint if start else None
+    mended, repairs = repair(joined, open_tail=True, earlier_calls=earlier)
     if mended is joined:
         return Intake(tuple(entries), ids)
     notes = tuple(f"{repair.rule}: {repair.what}" for repair in repairs)

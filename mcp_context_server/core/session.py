@@ -5,7 +5,7 @@ after them. Its cost is that of the new entries; only an edit of the view, which
 is rare, looks at the whole of it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, assert_never, cast
@@ -47,6 +47,7 @@ from mcp_context_server.core.tokens import (
     tally_messages,
     tally_system,
 )
+from mcp_context_server.core.tool_roles import tool_path
 from mcp_context_server.core.usage import Usage, normalise_usage
 
 Numbered = tuple[int, Entry]
@@ -183,19 +184,29 @@ def fixed_tokens(session: Session) -> float:
     return max(given, session.overhead.tokens if session.overhead else 0.0)
 
 
+def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
+    """Every result of a view with what it takes and the call behind it, in order."""
+    callers: dict[str, Caller] = {}
+    for message in view:
+        callers.update(_callers(message))
+        yield from _results_of(message, callers, family)
+
+
 def largest_results(view: Iterable[Message], family: str, count: int) -> tuple[Contributor, ...]:
-    """The `count` largest results of a view, largest first."""
+    """The `count` largest results of a view, largest first; only those are looked at closely."""
     found: tuple[Contributor, ...] = ()
     asked: list[Message] = []
-    floor = 0.0
+    floor, is_asking = 0.0, False
     for message in view:
         if message.role == "assistant":
-            asked = [*asked, message] if asked and asked[-1].role == "assistant" else [message]
-        elif message.results and message_tokens(message, family) > floor:
+            asked = [*asked, message] if is_asking else [message]
+            is_asking = True
+            continue
+        is_asking = False
+        if message.results and message_tokens(message, family) > floor:
             callers = {id: caller for one in asked for id, caller in _callers(one).items()}
             found = _among_largest(found, message, callers, family, count)
             floor = found[-1].tokens if len(found) >= count > 0 else 0.0
-            asked = []
     return found
 
 
@@ -297,24 +308,17 @@ def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead
     return Overhead(hidden, before)
 
 
-PATH_KEYS = ("file_path", "path", "notebook_path", "absolute_path", "filePath", "file")
-"""The arguments under which tools name the file that they are about."""
-
-
-def path_of(arguments: object) -> str:
-    """The file a call is about, if it names one."""
-    if not isinstance(arguments, dict):
-        return ""
-    given = cast("dict[str, Any]", arguments)
-    return next((v for key in PATH_KEYS if isinstance(v := given.get(key), str)), "")
-
-
 def _callers(message: Message) -> dict[str, Caller]:
     return {
-        block["id"]: Caller(str(block.get("name", "")), path_of(block.get("input")))
+        block["id"]: Caller(str(block.get("name", "")), _path(block.get("input")))
         for block in (message.blocks if message.calls else ())
         if is_call(block)
     }
+
+
+def _path(arguments: object) -> str:
+    given = cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+    return tool_path(given) or ""
 
 
 def _among_largest(
@@ -328,22 +332,19 @@ def _among_largest(
     floor = largest[-1].tokens if len(largest) >= count > 0 else 0
     if not message.results or message_tokens(message, family) <= floor:
         return largest
-    more = [
-        _contributor(
-            message, block["tool_use_id"], block_tokens(block, message.role, family), callers
-        )
-        for block in message.blocks
-        if is_result(block)
-    ]
-    ranked = sorted((*largest, *more), key=lambda c: -c.tokens)
+    ranked = sorted((*largest, *_results_of(message, callers, family)), key=lambda c: -c.tokens)
     return tuple(ranked[:count])
 
 
-def _contributor(
-    message: Message, tool_use_id: str, tokens: float, callers: Mapping[str, Caller]
-) -> Contributor:
-    caller = callers.get(tool_use_id, Caller(""))
-    return Contributor(round(tokens), caller.tool, caller.path, tool_use_id, message.id)
+def _results_of(
+    message: Message, callers: Mapping[str, Caller], family: str
+) -> Iterator[Contributor]:
+    for block in message.blocks if message.results else ():
+        if is_result(block):
+            tool_use_id = block["tool_use_id"]
+            tokens = round(block_tokens(block, message.role, family))
+            caller = callers.get(tool_use_id, Caller(""))
+            yield Contributor(tokens, caller.tool, caller.path, tool_use_id, message.id)
 
 
 # ── edits ────────────────────────────────────────────────────────────────────

@@ -8,8 +8,9 @@ message's is worked out once.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from math import sqrt
+from operator import add, attrgetter
 from typing import Any, cast
 
 from mcp_context_server.core.calibration import Calibration
@@ -82,16 +83,15 @@ class Tally:
     """Sum of the squared standard errors of what errs piece by piece."""
 
     def __add__(self, other: "Tally") -> "Tally":
-        return Tally(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+        return Tally(*map(add, _values(self), _values(other)))
 
     def __sub__(self, other: "Tally") -> "Tally":
         """What is left without `other`, a part of this; nothing is ever below zero."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tally(*(max(0.0, a - b) for a, b in pairs))
+        return Tally(*map(_left, _values(self), _values(other)))
 
     @property
     def total(self) -> float:
-        return sum(getattr(self, name) for name in CLASSES)
+        return sum(_values(self)[: len(CLASSES)])
 
     def by_class(self) -> dict[str, int]:
         """Whole tokens of the classes that have any; they add up to the rounded total."""
@@ -101,6 +101,14 @@ class Tally:
         for name in sorted(parts, key=lambda name: whole[name] - parts[name])[:missing]:
             whole[name] += 1
         return whole
+
+
+_FIELDS = tuple(field.name for field in fields(Tally))
+_values = attrgetter(*_FIELDS)
+
+
+def _left(whole: float, part: float) -> float:
+    return max(0.0, whole - part)
 
 
 EMPTY = Tally()
@@ -189,7 +197,6 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
 
 
 _SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": "system"}
-_FIELDS = tuple(field.name for field in fields(Tally))
 _COLUMN = {name: column for column, name in enumerate(_FIELDS)}
 _SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
 _MEMO = "_tallies"

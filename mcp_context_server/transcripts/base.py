@@ -44,12 +44,14 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The host compacted: the conversation is now `replacement`, then the kept messages."""
+    """The host compacted: the conversation is now the leading, `replacement`, the kept."""
 
     replacement: tuple[Message, ...]
     """The summary, as the model gets it; not delivered as `Appended` besides."""
     kept_message_ids: tuple[str, ...] = ()
-    """Messages from before that stay word for word, in order."""
+    """Messages from before that stay word for word after it, in order."""
+    leading_message_ids: tuple[str, ...] = ()
+    """Messages from before that stay word for word in front of it, in order."""
     trigger: str | None = None
     tokens_before: int | None = None
     tokens_after: int | None = None

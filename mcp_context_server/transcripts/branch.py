@@ -65,6 +65,14 @@ class Branch:
         first, last = self._places.get(first_id or ""), self._places.get(last_id or "")
         return () if first is None or last is None else tuple(self._live[first : last + 1])
 
+    def since(self, first_id: str | None) -> tuple[str, ...]:
+        """The live messages from the first that is at this record or after it."""
+        anchor = self._anchors.get(first_id or "")
+        first = self._places.get(anchor or "")
+        if first is None or first_id is None:
+            return ()
+        return tuple(self._live[first if anchor == first_id else first + 1 :])
+
     def _place(self, id: str) -> int:
         return self._places[id]
 

@@ -82,7 +82,8 @@ class ClaudeCode:
         return uuid
 
     def _is_elsewhere(self, record: Record) -> bool:
-        return record.get("isSidechain") is True and not self.sidechain
+        is_side = record.get("isSidechain") is True or record.get("parent_tool_use_id") is not None
+        return is_side and not self.sidechain
 
     def _appended(self, message: Message, record: Record) -> Iterator[Event]:
         if self._boundary is not None:
@@ -248,13 +249,14 @@ def _facts(record: Record) -> dict[str, str | None]:
 
 
 ENVELOPED = frozenset({"user", "assistant", "attachment", "system", "progress"})
+ENVELOPE = frozenset({"sessionId", "parentUuid", "session_id"})
 OTHERS = frozenset({"file-history-snapshot", "last-prompt", "queue-operation", "summary"})
 
 
 def _recognises(records: Sequence[object], name: str) -> bool:
     """Any record in Claude Code's envelope, or of a kind that only it writes."""
     return any(
-        (record.get("type") in ENVELOPED and ("sessionId" in record or "parentUuid" in record))
+        (record.get("type") in ENVELOPED and record.keys() & ENVELOPE)
         or (record.get("type") in OTHERS and record.keys() & {"sessionId", "messageId", "leafUuid"})
         for record in map(as_record, records)
     )

@@ -5,10 +5,34 @@ from pathlib import PurePath
 
 from ..errors import TranscriptUnreadable
 from .base import Format
+from .chat import ANTHROPIC, OPENAI_CHAT
 from .claude_code import CLAUDE_CODE
-from .lines import decode_at, decode_line
+from .cline import CLINE, CLINE_SCREEN
+from .codex import CODEX
+from .gemini import GEMINI
+from .lines import decode_line, decode_whole
+from .opencode import OPENCODE
+from .openhands import OPENHANDS
+from .pi import PI
+from .sweagent import MINI_SWE_AGENT, SWE_AGENT
 
-FORMATS: dict[str, Format] = {format.name: format for format in (CLAUDE_CODE,)}
+FORMATS: dict[str, Format] = {
+    format.name: format
+    for format in (
+        CLAUDE_CODE,
+        CODEX,
+        GEMINI,
+        OPENCODE,
+        PI,
+        CLINE_SCREEN,
+        CLINE,
+        MINI_SWE_AGENT,
+        SWE_AGENT,
+        OPENHANDS,
+        OPENAI_CHAT,
+        ANTHROPIC,
+    )
+}
 """By name. Order is the order in which they are asked; the first that recognises a file has it."""
 
 
@@ -27,15 +51,9 @@ def detect(head: bytes, name: str) -> str | None:
 
 
 def first_records(head: bytes) -> Sequence[object]:
-    """The records at the start of a file: its first lines, or the one value it is."""
-    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    """The records at the start of a file: the one value it is, or those of its sound lines."""
     try:
-        value, end = decode_at(text)
+        return [decode_whole(head)]
     except ValueError:
-        return _whole_lines(head)
-    return [value] if not text[end:].strip() else _whole_lines(head)
-
-
-def _whole_lines(head: bytes) -> Sequence[object]:
-    *lines, last = head.split(b"\n")
-    return [record for line in (*lines, last) for record in decode_line(line)[0]]
+        lines = (decode_line(line) for line in head.split(b"\n"))
+        return [record for records, reason in lines if reason is None for record in records]

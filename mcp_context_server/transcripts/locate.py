@@ -110,9 +110,13 @@ def find_call(projects: Path, tool_use_id: str) -> Path | None:
 
     The record may be written a moment after the call is made: ask again shortly.
     """
-    needle = tool_use_id.encode()
     newest = _newest(projects.glob("*/**/*.jsonl"))[:NEWEST_FILES]
-    return next((path for path in newest if needle in _tail(path)), None)
+    return next((path for path in newest if holds_call(path, tool_use_id)), None)
+
+
+def holds_call(path: Path, tool_use_id: str) -> bool:
+    """Whether a transcript holds this call near its end."""
+    return tool_use_id.encode() in _tail(path)
 
 
 def find_session(projects: Path, session_id: str) -> Path | None:

@@ -104,7 +104,7 @@ class Timeline:
 
     def _compact(self, event: Compacted) -> None:
         self.compactions.append(event)
-        self._stretches.append(Stretch())
+        self._stretches.append(Stretch(list(event.leading_message_ids)))
         for message in event.replacement:
             self._append(message)
         self._stretches[-1].ids += event.kept_message_ids

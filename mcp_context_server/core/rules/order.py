@@ -25,7 +25,7 @@ def check_order(request: Request) -> Iterator[Fault]:
 
 def _begins_with_a_reply(request: Request) -> bool:
     first = request.messages[0] if request.messages else None
-    if first is None or first.role != "assistant" or request.terms.continues:
+    if first is None or first.role != "assistant" or request.terms.earlier_calls is not None:
         return False
     return not starts_with_compaction(first)
 

@@ -88,7 +88,7 @@ def alternate_roles(draft: Draft) -> Draft:
 def start_with_a_user(draft: Draft) -> Draft:
     """A user's word before a conversation that begins with a reply."""
     first = draft.slots[0] if draft.slots else None
-    if first is None or draft.terms.continues or first.message.role == "user":
+    if first is None or draft.terms.earlier_calls is not None or first.message.role == "user":
         return draft
     if _is_compacted(first.message):
         return draft

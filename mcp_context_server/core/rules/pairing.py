@@ -77,7 +77,7 @@ def _stands_late(request: Request, site: Site) -> bool:
 
 
 def _check_ids(request: Request) -> Iterator[Fault]:
-    seen: set[str] = set()
+    seen = set(request.terms.earlier_calls or ())
     for site in request.of_kind(*(kind for kind in request.sites if kind.endswith("tool_use"))):
         if is_call(site.block):
             id = site.block["id"]

@@ -48,10 +48,11 @@ def repair(
     traits: ModelTraits | None = None,
     originals: Originals | None = None,
     open_tail: bool = False,
-    continues: bool = False,
+    earlier_calls: Collection[str] | None = None,
 ) -> tuple[Messages, tuple[Repair, ...]]:
     """The conversation made legal, and what was changed; the options are those of `validate`, and
-    `continues`, where something legal stands before the first message.
+    `earlier_calls`, which tells that something legal stands before the first message, and
+    the ids that calls there have taken.
 
     The result breaks no rule that messages can break (rules about tools, system and
     parameters are the caller's to mend). A legal conversation comes back as the same
@@ -67,7 +68,7 @@ def repair(
         betas=betas,
         originals=originals,
         open_tail=open_tail,
-        continues=continues,
+        earlier_calls=earlier_calls,
     )
     draft = Draft(tuple(Slot(at, message) for at, message in enumerate(messages)), terms)
     if not faults_of(draft.request(), CHECKS):

@@ -82,8 +82,8 @@ class Terms:
     """What was received, where that is known."""
     open_tail: bool = False
     """Whether the conversation is a stored one, whose last round may still be open."""
-    continues: bool = False
-    """Whether something legal stands before the first message."""
+    earlier_calls: Collection[str] | None = None
+    """Ids of calls in what stands before the first message; None where nothing does."""
 
 
 class Site(NamedTuple):

@@ -1,6 +1,6 @@
 """Repair of server-side calls and their results, which pair within what the assistant says."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ def pair_server_blocks(draft: Draft) -> Draft:
     """Server-side calls without a result and results without a call go; ids are made unique."""
     if not any(is_server_side(block) for slot in draft.slots for block in slot.blocks):
         return draft
-    walk = _Walk(draft.slots)
+    walk = _Walk(draft.slots, earlier=draft.terms.earlier_calls or ())
     for number, slot in enumerate(draft.slots):
         walk.read(number, slot)
     slots = (slot.holding(walk.kept(number, slot)) for number, slot in enumerate(draft.slots))
@@ -32,6 +32,7 @@ class _Walk:
     """One pass over a conversation: what is pending, and what is to go or be renamed."""
 
     slots: Sequence[Slot]
+    earlier: Collection[str] = ()
     pending: dict[str, _Pending] = field(default_factory=dict[str, _Pending])
     gone: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     ids: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
@@ -42,7 +43,8 @@ class _Walk:
     def __post_init__(self) -> None:
         calls = [block for slot in self.slots for block in slot.blocks if is_call(block)]
         self.used |= {block["id"] for block in calls if not is_server_side(block)}
-        self.names = Names(block["id"] for block in calls)
+        self.used.update(self.earlier)
+        self.names = Names({block["id"] for block in calls}.union(self.earlier))
 
     def read(self, number: int, slot: Slot) -> None:
         """Takes the next message into account."""

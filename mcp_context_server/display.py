@@ -1,0 +1,152 @@
+"""What a person sees in the terminal: a conversation's status, growth and largest parts."""
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from mcp_context_server.inspection import Inspection, Point, Share
+from mcp_context_server.results import Status
+
+BAR_COLUMNS = 40
+GROWTH_ROWS = 24
+"""Longer growths are shown by as many evenly spaced responses; boundaries always are."""
+
+STATE_STYLES = {"ok": "green", "warning": "yellow", "auto_compact": "red", "blocking": "bold red"}
+CLASS_NAMES = {
+    "system_and_tools": "system prompt, tools, memory",
+    "user": "user text",
+    "result": "tool results",
+    "text": "assistant text",
+    "thinking": "thinking",
+    "signature": "thinking signatures",
+    "tool_use": "tool calls",
+    "image": "images",
+    "document": "documents",
+}
+
+
+def show_inspection(inspection: Inspection, console: Console) -> None:
+    """The whole report, section by section."""
+    console.print(f"[bold]{inspection.file}[/] ({inspection.format})", highlight=False)
+    counts = f"{inspection.turns} turns, {inspection.responses} responses"
+    console.print(f"{counts}, {inspection.status.messages} messages in the view\n")
+    console.print(status_panel(inspection.status))
+    console.print(breakdown_table(inspection.status))
+    if inspection.growth:
+        console.print(growth_table(inspection))
+    for title, shares in (
+        ("Tools", inspection.by_tool),
+        ("Files", inspection.by_file),
+        ("Largest results", inspection.largest),
+    ):
+        if shares:
+            console.print(share_table(title, shares, inspection.status.used_tokens))
+    for place in inspection.unreadable:
+        console.print(f"[yellow]Left out, line {place}[/]", highlight=False)
+
+
+def status_panel(status: Status) -> Panel:
+    """How full, against the thresholds, and the advice."""
+    style = STATE_STYLES[status.state]
+    lines: list[RenderableType] = [
+        _gauge(status, style),
+        Text(
+            f"{status.used_tokens:,} of {status.effective_window:,} tokens "
+            f"({status.percent_used} % used, {status.percent_left} % left) · {status.state} · "
+            f"from {_SOURCES[status.source]}"
+        ),
+        Text(
+            f"{status.model or 'unknown model'}: window {status.context_window:,}, "
+            f"warning {status.thresholds.warning:,}, auto-compact "
+            f"{status.thresholds.auto_compact:,}, blocking {status.thresholds.blocking:,}",
+            style="dim",
+        ),
+        Text(status.advice, style="bold"),
+        *(Text(note, style="yellow") for note in status.notes or ()),
+    ]
+    return Panel(Group(*lines), title="Status", title_align="left", border_style=style)
+
+
+_SOURCES = {
+    "usage": "the reported usage",
+    "estimate": "an estimate",
+    "exact": "an exact count",
+    "nothing_known": "nothing: no message is known",
+}
+
+
+def breakdown_table(status: Status) -> Table:
+    table = _table("What fills the window", "class", "tokens", "")
+    ordered = sorted(status.breakdown.items(), key=lambda item: -item[1])
+    for name, tokens in ordered:
+        bar = _bar(tokens, ordered[0][1])
+        table.add_row(CLASS_NAMES.get(name, name), f"{tokens:,}", bar)
+    return table
+
+
+def growth_table(inspection: Inspection) -> Table:
+    """The window over the responses, with boundaries and thresholds."""
+    status, points = inspection.status, _sampled(inspection.growth)
+    largest = max(point.tokens for point in points)
+    table = _table("Growth", "turn", "tokens", "cached", "")
+    for point in points:
+        if point.boundary is not None:
+            table.add_row("", "", "", Text(f"── compacted ({point.boundary})", style="magenta"))
+        style = STATE_STYLES[_state(point.tokens, status)]
+        cached = f"{100 * point.cached_tokens // max(1, point.tokens)} %"
+        bar = Text(_bar(point.tokens, largest), style=style)
+        table.add_row(str(point.turn), f"{point.tokens:,}", cached, bar)
+    return table
+
+
+def share_table(title: str, shares: Sequence[Share], used: int) -> Table:
+    table = _table(title, "name", "tokens", "of window", "results")
+    for share in shares:
+        part = f"{100 * share.tokens / max(1, used):.1f} %"
+        table.add_row(Text(share.name), f"{share.tokens:,}", part, str(share.results))
+    return table
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for column in columns:
+        numeric = column in ("tokens", "cached", "turn", "of window", "results")
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    return table
+
+
+def _gauge(status: Status, style: str) -> Text:
+    """A bar of the effective window, with marks at the thresholds."""
+    width, whole = 2 * BAR_COLUMNS, status.effective_window
+    full = min(width, round(width * status.used_tokens / whole))
+    cells = list("█" * full + "░" * (width - full))
+    for tokens in status.thresholds.model_dump().values():
+        cells[min(width - 1, width * tokens // whole)] = "│"
+    return Text("".join(cells), style=style)
+
+
+def _bar(tokens: int, largest: int) -> str:
+    return "█" * max(1, round(BAR_COLUMNS * tokens / max(1, largest)))
+
+
+def _state(tokens: int, status: Status) -> str:
+    thresholds = status.thresholds
+    reached = [
+        (thresholds.blocking, "blocking"),
+        (thresholds.auto_compact, "auto_compact"),
+        (thresholds.warning, "warning"),
+    ]
+    return next((state for least, state in reached if tokens >= least), "ok")
+
+
+def _sampled(points: Sequence[Point]) -> list[Point]:
+    """As many points as fit; those at boundaries, and the first and last, always."""
+    step = max(1, -(-len(points) // GROWTH_ROWS))
+    return [
+        point
+        for place, point in enumerate(points)
+        if point.boundary is not None or place % step == 0 or place == len(points) - 1
+    ]
