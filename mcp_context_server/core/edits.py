@@ -12,7 +12,7 @@ from mcp_context_server.core.messages import Block, Message, Messages, Value, is
 Trigger = Literal["auto", "manual", "host"]
 """What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""
 
-Stage = Literal["spill", "snip", "microcompact", "media"]
+Stage = Literal["spill", "reread", "outdated", "snip", "microcompact", "media"]
 
 
 class Configure(Value):

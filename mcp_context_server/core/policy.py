@@ -115,13 +115,17 @@ class Policy(BaseModel):
     spill: bool = True
     """Whether oversized results are moved out of the view, a preview left in their place."""
     spill_tokens: int = Field(default=25_000, gt=0)
-    """Largest result that stays in a full window; less in a smaller one, in proportion."""
+    """Largest result that stays in the view."""
+    spill_window_fraction: float = Field(default=0.25, gt=0, le=1)
+    """Share of the effective window that one result takes at most, however small the window."""
     spill_tool_tokens: dict[str, int] = {}
     """The same for single tools, by name, in windows of any size."""
     spill_exempt_tools: tuple[str, ...] = ("recall",)
     """Tools whose results always stay, by name, with or without their server's."""
     spill_group_tokens: int = Field(default=50_000, gt=0)
-    """Most that the results of one message take together, in proportion to the window."""
+    """Most that the results of one message take together."""
+    spill_group_window_fraction: float = Field(default=0.5, gt=0, le=1)
+    """Share of the effective window that they take together at most."""
     spill_base64_tokens: int = Field(default=2_000, gt=0)
     """Largest text that stays though it looks like base64, which no model reads."""
     spill_preview_tokens: int = Field(default=2_000, gt=0)
