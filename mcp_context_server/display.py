@@ -34,16 +34,16 @@ def show_inspection(inspection: Inspection, console: Console) -> None:
     counts = f"{inspection.turns} turns, {inspection.responses} responses"
     console.print(f"{counts}, {inspection.status.messages} messages in the view\n")
     console.print(status_panel(inspection.status))
-    console.print(breakdown_table(inspection.status))
+    console.print("", breakdown_table(inspection.status))
     if inspection.growth:
-        console.print(growth_table(inspection))
+        console.print("", growth_table(inspection))
     for title, shares in (
         ("Tools", inspection.by_tool),
         ("Files", inspection.by_file),
         ("Largest results", inspection.largest),
     ):
         if shares:
-            console.print(share_table(title, shares, inspection.status.used_tokens))
+            console.print("", share_table(title, shares, inspection.status.used_tokens))
     for place in inspection.unreadable:
         console.print(f"[yellow]Left out, line {place}[/]", highlight=False)
 
