@@ -142,7 +142,10 @@ def normalise_usage(raw: Mapping[str, Any]) -> Usage | None:
         return None
     counts = _last_iteration(raw)
     shape = next((shape for shape in _SHAPES if _fits(shape, counts)), None)
-    return _read(shape, counts) if shape else None
+    if shape is None:
+        return None
+    told = {"output_is_final": raw["output_is_final"]} if "output_is_final" in raw else {}
+    return _read(shape, {**counts, **told})
 
 
 def _last_iteration(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -172,8 +175,15 @@ def _read(shape: _Shape, counts: Mapping[str, Any]) -> Usage | None:
         prompt -= read
     if prompt + read + created == 0:
         return None
-    final = not (shape.has_placeholders and output <= PLACEHOLDER_TOKENS)
-    return Usage(prompt, read, created, output, final)
+    return Usage(prompt, read, created, output, _is_final(shape, counts, output))
+
+
+def _is_final(shape: _Shape, counts: Mapping[str, Any], output: int) -> bool:
+    """Whether the output counts: as a reader of transcripts has told, else by its size."""
+    told = counts.get("output_is_final")
+    if isinstance(told, bool):
+        return told
+    return not (shape.has_placeholders and output <= PLACEHOLDER_TOKENS)
 
 
 def _first(counts: Mapping[str, Any], paths: tuple[str, ...]) -> int | None:

@@ -85,7 +85,7 @@ class EntryWriter:
 
     def _report(self, event: Reported) -> None:
         """A report goes onto its message where that is new, and stands alone where it is not."""
-        usage = dict(event.usage) if event.output_is_final else {**event.usage, "output_tokens": 0}
+        usage = {**event.usage, "output_is_final": event.output_is_final}
         place = self._places.get(event.message_id)
         if place is None or place < self._folded:
             self.entries.append(ReportUsage(usage=usage, message_id=event.message_id))
