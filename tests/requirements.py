@@ -25,6 +25,11 @@ REQUIREMENTS: dict[str, str] = {
     # ── spill, snip, micro-compact, collapse ──
     # ── compaction, restoration, session-memory compaction, breaker ──
     # ── overflow recovery ──
+    "REC-1": "A provider's error is read to its kind and figures; look-alikes are told apart.",
+    "REC-2": "Output is lowered before history is touched; bytes drop media first.",
+    "REC-3": "Too long an input drains, compacts once a turn, then gives up with advice.",
+    "REC-4": "A window or a count that an error names is learned, where it is certain.",
+    "REC-5": "A refused request is never sent again unchanged.",
     # ── pipeline and cache ──
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
