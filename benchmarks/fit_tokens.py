@@ -261,7 +261,7 @@ WIDTH = 1.645
 
 
 def _estimated(row):
-    """What is left to estimate of a row's growth, and its truth: the input, if reasoning is hidden."""
+    """What of a growth is left to estimate, and the truth: the input, if reasoning is hidden."""
     if row["out_prev"] >= 0 and row["family"] not in NOTHING_HIDDEN:
         return row["inputs"], row["delta"] - row["out_prev"]
     return row["guess"], row["delta"]

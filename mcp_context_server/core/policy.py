@@ -128,21 +128,21 @@ class Policy(BaseModel):
     # ── breaker ──────────────────────────────────────────────────────────────
 
     # ── overflow recovery ────────────────────────────────────────────────────
-    output_margin_tokens: int = Field(1_000, ge=0)
+    output_margin_tokens: int = Field(default=1_000, ge=0)
     """What a lowered maximum output leaves free beside the input."""
-    output_margin_fraction: float = Field(1 / 32, ge=0, le=1)
+    output_margin_fraction: float = Field(default=1 / 32, ge=0, le=1)
     """The same as a share of the window, where that is less."""
-    output_floor_tokens: int = Field(3_000, ge=1)
+    output_floor_tokens: int = Field(default=3_000, ge=1)
     """A maximum output is not lowered below this; the input is made smaller instead."""
-    output_floor_fraction: float = Field(3 / 32, ge=0, le=1)
+    output_floor_fraction: float = Field(default=3 / 32, ge=0, le=1)
     """The same as a share of the window, where that is less."""
-    blind_shrink_fraction: float = Field(0.55, gt=0, lt=1)
+    blind_shrink_fraction: float = Field(default=0.55, gt=0, lt=1)
     """What to shrink to, of the believed window, where an error names no figures."""
-    remembered_refusals: int = Field(20, ge=1)
+    remembered_refusals: int = Field(default=20, ge=1)
     """How many refused requests a session remembers, so as not to return them again."""
-    silent_cut_fraction: float = Field(0.5, gt=0, lt=1)
+    silent_cut_fraction: float = Field(default=0.5, gt=0, lt=1)
     """A provider that reports less input than this share of the estimate has cut it."""
-    silent_cut_least_tokens: int = Field(2_000, ge=0)
+    silent_cut_least_tokens: int = Field(default=2_000, ge=0)
     """Estimates below this are too small to tell a cut input by."""
 
     # ── prompt cache ─────────────────────────────────────────────────────────
