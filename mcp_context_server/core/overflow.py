@@ -60,7 +60,7 @@ class Overflow:
 def read_overflow(error: str, *, status_code: int | None = None) -> Overflow:
     """Read an error's text, or the JSON or Python text of one, however it is wrapped.
 
-    The status decides only where the words don't: 413 with no text is about bytes.
+    The status decides only where the words don't: 413 is about bytes then.
     Takes time in proportion to what is read, which is bounded.
     """
     text = normalise(error)
@@ -82,7 +82,8 @@ _THOUSANDS = re.compile(r"(?<=\d)[,_'’\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _DOTTED_THOUSANDS = re.compile(r"(?<![\w.])[1-9]\d{0,2}(?:\.\d{3}){1,3}(?![\w.]*\d)")
 _NOISE = re.compile(r"[\s_`'\"*’“”|]+")
 _FRACTION = re.compile(r"(?<![\w/.])(\d{3,9}) ?/ ?(\d{3,9})(?![\w/.])")
-_JOINED_WORDS = re.compile(r"(?<=[a-z])-(?=[a-z])|(?<=\d)-(?=tokens?\b)")
+_JOINED_WORDS = re.compile(r"(?<=[a-z])[-.](?=[a-z])|(?<=\d)-(?=tokens?\b)")
+_CTX = re.compile(r"\b(?:n )?ctx\b")
 _SCALED = re.compile(r"(?<![\w.])(\d{1,7}(?:\.\d{1,3})?) ?(k|m|kb|mb|gb|kib|mib|gib)(?![a-z])")
 _SIZES = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}
 
@@ -96,8 +97,9 @@ def normalise(error: str) -> str:
     text = _RANGE.sub(r"at most \1", _CAMEL.sub(" ", text).lower())
     text = _NOISE.sub(" ", _THOUSANDS.sub("", text))
     text = _DOTTED_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
-    text = _JOINED_WORDS.sub(" ", _FRACTION.sub(r"\1 of \2", text))
-    return _SCALED.sub(_unscaled, text)
+    text = _CTX.sub(lambda found: "context size" if len(found[0]) > 3 else "context", text)
+    text = _FRACTION.sub(r"\1 of limit \2", _SCALED.sub(_unscaled, text))
+    return _JOINED_WORDS.sub(" ", text)
 
 
 def _unscaled(found: re.Match[str]) -> str:
@@ -147,10 +149,13 @@ def _kind(text: str, status: int | None) -> tuple[Kind, str]:
         return "sum", ""
     if _says(text, words.OUTPUT_CAP) and not _says(text, words.COUNTS_INPUT):
         return "output_cap", ""
-    if is_about_context or _is_too_long(text):
+    if is_about_context or _says(text, words.TOO_MANY_MESSAGES) or _is_too_long(text):
         return "input", ""
-    is_silent = _pattern(words.WORDLESS).fullmatch(text) is not None
-    if _says(text, words.BYTES) or (status == 413 and is_silent):
+    if _says(text, words.BYTES):
+        return "bytes", ""
+    if _names_an_excess(text):
+        return "input", ""
+    if status == 413 and not _says(text, words.VALIDATION):
         return "bytes", ""
     return "other", "nothing that could be made smaller"
 
@@ -160,10 +165,13 @@ def _is_too_long(text: str) -> bool:
         return True
     if _says(text, words.TOO_LONG) and _says(text, words.OVER):
         return True
-    if not (_says(text, words.TOKENS) and _says(text, words.BOUND)):
+    return all(_says(text, each) for each in (words.TOKENS, words.BOUND, words.EXCEEDED))
+
+
+def _names_an_excess(text: str) -> bool:
+    """Whether a text about a prompt names a limit and more than that, whatever its verb."""
+    if not _says(text, words.TOPIC):
         return False
-    if _says(text, words.EXCEEDED):
-        return True
     named = tuple(each for each in _figures(text, in_bytes=False) if each.role != "plain")
     return _sizes(named).gap is not None
 
@@ -251,11 +259,16 @@ def _role(before: str, after: str) -> tuple[Role, int]:
         if _says(before, phrases):
             return role, 0
     for role, phrases in _AFTER:
-        if found := _pattern(phrases).match(after):
+        found = _pattern(phrases).match(after)
+        if found and (role == "asked" or not _is_next_key(after, found.end())):
             return role, found.end()
     if _says(before, words.INPUT_JUST_BEFORE):
         return "prompt", 0
     return _nearest(before), 0
+
+
+def _is_next_key(after: str, end: int) -> bool:
+    return _pattern(words.NEXT_KEY).match(after, end) is not None
 
 
 def _nearest(before: str) -> Role:
@@ -313,6 +326,8 @@ def _measured(kind: Kind, text: str) -> Overflow:
     """The overflow with the figures that its text names."""
     if kind == "sum" and (below := _pattern(words.BELOW_ONE).search(text)):
         return Overflow(kind=kind, gap=max(1, -int(below[1])))
+    if _says(text, words.TOO_MANY_MESSAGES):
+        return Overflow(kind=kind)
     if kind == "input" and (added := _SUM.search(text)):
         used, out, limit = int(added[1]), int(added[2]), int(added[3])
         gap = max(0, used + out - limit)
@@ -324,7 +339,7 @@ def _measured(kind: Kind, text: str) -> Overflow:
         return Overflow(kind=kind, limit=limit, out=sizes.out or sizes.asked)
     if kind == "input":
         return _too_long(sizes, names_both=_says(text, words.BOTH))
-    used = sizes.asked if kind == "bytes" or sizes.gap else None
+    used = sizes.asked or sizes.used if kind == "bytes" or sizes.gap else None
     return Overflow(kind=kind, limit=sizes.limit, used=used, gap=sizes.gap)
 
 

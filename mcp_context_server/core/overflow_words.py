@@ -63,7 +63,8 @@ WRONG_TYPE: Phrases = (
     "not a valid (?:integer|number)",
     r"expected (?:an? )?(?:integer|number)\b",
     "(?:below|less than) (?:the )?minimum",
-    "input should be greater than",
+    "input should be",
+    r"must be (?:greater|larger|more) than (?:or equal to )?[01]\b",
 )
 
 THINKING_BUDGET: Phrases = ("budget tokens",)
@@ -86,6 +87,7 @@ ELSEWHERE: Phrases = (
     "header fields?",
     "(?:uri|url) too long",
     "vocab",
+    "token ids?",
 )
 
 # ── what is one ──────────────────────────────────────────────────────────────
@@ -95,6 +97,7 @@ MEDIA: Phrases = (
     r"images?(?: \w+){0,3} (?:pixels|resolution)",
     "many image requests?",
     "too many (?:images|documents|files|attachments)",
+    "(?:images|documents) exceed",
     "pdf pages",
     r"image(?: \w+){0,4} too (?:large|big)",
     r"(?:maximum|at most|more than) (?:of )?\d{1,4} (?:images|documents|pdf)",
@@ -114,6 +117,9 @@ OUTPUT_CAP: Phrases = (
     rf"{MAX_TOKENS}[^.;]{{0,60}}exceeds? the (?:\w+ )?(?:model|maximum|limit)",
     r"maximum (?:allowed )?(?:number of )?(?:output|completion) tokens (?:for|of|allowed)",
     "maximum tokens you requested exceeds",
+    rf"{MAX_TOKENS}[^.;]{{0,40}}(?:cannot|can t|must not|may not|should not) exceed",
+    rf"{MAX_TOKENS}[^.;]{{0,20}}must be between",
+    r"(?:output|completion) tokens?\b[^.;]{0,40}(?:exceed|above|over)[^.;]{0,40}max\w* output",
 )
 
 COUNTS_INPUT: Phrases = (
@@ -128,9 +134,10 @@ COUNTS_INPUT: Phrases = (
 CONTEXT: Phrases = (
     "context ?(?:length|window|size|limit|budget|overflow)",
     "(?:model|max(?:imum)?) context",
-    "n ctx",
+    r"context (?:\w+ ){0,2}full\b",
+    "no (?:room|space)(?: left)? in (?:the )?context",
     r"context (?:\w+ ){0,3}(?:exceed|overflow|too (?:long|large))",
-    rf"{SUBJECT} (?:\w+ )?too long",
+    rf"{SUBJECT} (?:(?!id\b|name\b)\w+ )?too long",
 )
 
 EXCEEDED: Phrases = (
@@ -145,24 +152,34 @@ EXCEEDED: Phrases = (
     "(?:not|n t) (?:enough|fit)",
     "limit reached",
     r"reached (?:the |its |your )?(?:\w+ )?limit",
-    r"\d[^.;\d]{0,20}>=? ?(?:[a-z]{1,9}[: ]{1,2}){0,3}\d",
+    r"\d[^.;\d]{0,20}>=? ?(?:[a-z]{1,9}[: (]{1,2}){0,3}\d",
     "must be (?:<=|≤)",
 )
 
-OVER: Phrases = (*EXCEEDED, "reduce", "shorten", "truncat", "maximum", "at most", r"full\b")
+OVER: Phrases = (
+    *EXCEEDED,
+    "reduce",
+    "shorten",
+    "truncat",
+    "maximum",
+    "at most",
+    r"full\b",
+    "no (?:room|space)",
+)
 
 TOO_LONG: Phrases = (
-    rf"{SUBJECT}(?: (?!uri|url|header)\w+){{0,4}} too (?:long|large|big)",
+    rf"{SUBJECT}(?: (?!uri|url|header|id\b|name\b)\w+){{0,4}} too (?:long|large|big)",
     rf"too (?:long|large|big)(?: (?:an?|of))? {SUBJECT}",
-    rf"{SUBJECT}(?: [\w.]+){{0,6}} (?:longer|larger|greater|bigger) than",
+    rf"{SUBJECT}(?: [\w.()]+){{0,6}} (?:longer|larger|greater|bigger) than",
     rf"{SUBJECT}[^.;]{{0,60}} (?:not|n t) fit",
     rf"{SUBJECT}(?: \w+){{0,3}} exceed(?:s|ed)?(?: \w+){{0,4}} (?:length|window|limit|max)",
     rf"length of {SUBJECT}",
     f"{SUBJECT} length",
     "too many (?:input |prompt )?tokens",
-    r"messages\W+array too long",
-    "too many messages",
 )
+
+TOO_MANY_MESSAGES: Phrases = (r"messages\W+array too long", "too many messages")
+"""Cured like too long an input, but its figures are no tokens."""
 
 TOO_LONG_IN_CHINESE: Phrases = (
     "(?:上下文|输入|提示词?|内容).{0,12}(?:过长|超过|超出|超长)",
@@ -174,7 +191,8 @@ REDUCE: Phrases = (
     + SUBJECT,
 )
 
-TOKENS: Phrases = (r"tokens?\b", "n ctx")
+TOKENS: Phrases = (r"tokens?\b",)
+TOPIC: Phrases = (*TOKENS, r"(?:prompt|inputs?|conversation|context|history)\b")
 BOUND: Phrases = (
     "limit",
     "max",
@@ -185,7 +203,9 @@ BOUND: Phrases = (
     "capacity",
     "size",
     ">",
-    "by \\d",
+    r"by \d",
+    r"(?:more|less|fewer|longer|larger|bigger) than \d",
+    "tops out|maxes out",
     "≤",
 )
 
@@ -193,6 +213,7 @@ BYTES: Phrases = (
     rf"{BODY}(?: \w+){{0,4}} too (?:large|long|big)",
     rf"{BODY}(?: \w+){{0,4}} exceed(?:s|ed)?(?: \w+){{0,5}} (?:size|limit|bytes)",
     rf"(?:exceed\w*|maximum|max)(?: \w+){{0,3}} {BODY}(?: \w+)? (?:size|length)",
+    rf"{BODY}[^;]{{0,80}}(?:limit|max|allowed|larger|bigger)[^;]{{0,40}}\d bytes",
     "member must have length",
     r"\d bytes ?>",
     "string above max length",
@@ -204,8 +225,13 @@ BOTH: Phrases = (
 )
 """Input and output named in one breath."""
 
-WORDLESS: Phrases = ("(?:[^a-z]|error|code|status|http|no|body|empty|null|none|response|api)*",)
-"""Text that says no more than its status does."""
+VALIDATION: Phrases = (
+    "not permitted",
+    "invalid(?! request)",
+    "(?:must|should) be",
+    "unsupported|not supported|unexpected|required",
+)
+"""Faults of a request that have nothing to do with its size."""
 
 # ── what a number is ─────────────────────────────────────────────────────────
 
@@ -218,6 +244,8 @@ STATUS_BEFORE: Phrases = (r"(?:code|status|http(?:/[\d.]{1,3})?|error)\W{0,3}$",
 STATUS_AFTER: Phrases = (
     r" (?:rate|status|error|too many|bad|forbidden|payload|request entity|gateway|internal|[-{<])",
 )
+NEXT_KEY: Phrases = (r"(?: tokens?)? ?[:=] ?\d", r" \d")
+"""A word after a number that belongs to the next number: `120000 output=20000`."""
 ID_BEFORE: Phrases = (r"\b(?:id|line|port|version|organization|org)\W{0,3}$",)
 
 _TOKENS = r"[ ()]{0,3}(?:tokens? ?)?[(]?"
@@ -232,11 +260,11 @@ INPUT_AFTER: Phrases = (
 )
 GAP_AFTER: Phrases = (r" (?:tokens? )?(?:too (?:many|long|large)|over\b|above\b|beyond\b)",)
 ASKED_AFTER: Phrases = (
-    r" (?:tokens? )?(?:out )?of (?=\d)",
-    " tokens? (?:were |was |are )?(?:given|sent|requested|provided|used|received|submitted)",
+    r" (?:tokens? )?(?:out )?of (?=\d|limit)",
+    " (?:tokens? )?(?:were |was |are )?(?:given|sent|requested|provided|used|received|submitted)",
 )
 LIMIT_AFTER: Phrases = (
-    rf"{_TOKENS}(?:max(?:imum)?\b|limit\b|allowed|window|capacity|available)",
+    rf"{_TOKENS}(?:max(?:imum)?\b|limit\b|allowed|window|capacity|available|at most|or fewer)",
     rf"{_TOKENS}context\b(?: (?:window|length|size|limit))?",
 )
 
@@ -247,7 +275,7 @@ LIMIT_JUST_BEFORE: Phrases = (
 )
 INPUT_JUST_BEFORE: Phrases = (
     r"(?<!max )(?<!imum )(?<!model )(?<!allowed )"
-    "(?:context|conversation|(?:prompt|inputs?|messages?)(?: length| size)?)"
+    "(?:conversation|(?:prompt|inputs?|messages?)(?: length| size)?)"
     "(?: tokens?)?(?: (?:of|is|has|at))?[ :=(]{0,3}$",
 )
 AT_LEAST_BEFORE: Phrases = ("at least[ :(]{0,2}$", "keep the first $")
@@ -278,6 +306,7 @@ ASKED: Phrases = (
     "expected",
 )
 LIMIT: Phrases = (
+    r"max(?:imum)? (?:output|completion)\b(?! tokens)",
     r"max(?:imum)?(?: (?!new\b|output\b|completion\b)\w+){0,4} "
     r"(?:size|length|limit|number|count|window|(?<!max )(?<!imum )tokens)\b",
     r"max(?:imum)?\b(?! (?:new |output |completion )?tokens)",
@@ -289,7 +318,8 @@ LIMIT: Phrases = (
     r"support(?:s|ed)?\b",
     r"range\b",
     "context (?:size|length)",
-    "n ctx",
+    "between",
+    "tops out|maxes out",
     r"exceed(?:s|ed|ing)?\b(?!,)",
     "(?:less|fewer|longer|larger|more|greater|bigger) than",
     "<=|≤|>=?",
@@ -300,6 +330,7 @@ LIMIT: Phrases = (
     r"(?:holds?|handles?|takes?)\b",
     "beyond",
     "above",
+    r"over\b",
     "available",
 )
 OUT: Phrases = (MAX_TOKENS, "completion", r"output\b", r"generat\w{1,5}")
