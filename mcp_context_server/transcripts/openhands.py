@@ -171,8 +171,8 @@ class OpenHands:
 
     def _condensed(self, event: Record) -> Iterator[Event]:
         arguments = as_record(event.get("args"))
-        gone = [n for n in self._messages if _is_forgotten(arguments, n)]
-        for number in gone:
+        forgotten = _Forgotten.of(arguments)
+        for number in [n for n in self._messages if n in forgotten]:
             del self._messages[number]
         kept = list(self._messages.values())
         place = as_count(arguments.get("summary_offset")) or 0
@@ -224,14 +224,23 @@ def _number(event: Record, name: str = "id") -> int | None:
     return as_count(event.get(name))
 
 
-def _is_forgotten(arguments: Record, number: int | None) -> bool:
-    """Whether a condensation takes an event out: it names them one by one, or first and last."""
-    if number is None:
-        return False
-    first = as_count(arguments.get("forgotten_events_start_id"))
-    last = as_count(arguments.get("forgotten_events_end_id"))
-    is_between = first is not None and last is not None and first <= number <= last
-    return is_between or number in as_list(arguments.get("forgotten_event_ids"))
+@dataclass(frozen=True, slots=True)
+class _Forgotten:
+    """The events a condensation takes out: named one by one, or by first and last."""
+
+    named: frozenset[int | None]
+    between: range
+
+    @classmethod
+    def of(cls, arguments: Record) -> "_Forgotten":
+        named = frozenset(map(as_count, as_list(arguments.get("forgotten_event_ids"))))
+        first = as_count(arguments.get("forgotten_events_start_id"))
+        last = as_count(arguments.get("forgotten_events_end_id"))
+        between = range(0) if first is None or last is None else range(first, last + 1)
+        return cls(named - {None}, between)
+
+    def __contains__(self, number: int | None) -> bool:
+        return number in self.named or (number is not None and number in self.between)
 
 
 def _recalled(event: Record) -> str:
