@@ -24,6 +24,8 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-8": "A message is counted once; a new one costs only itself.",
     # ── spill, snip, micro-compact, collapse ──
     # ── compaction, restoration, session-memory compaction, breaker ──
+    "COMP-3": "A summary has nine sections in a fixed order, whoever writes it.",
+    "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
     # ── overflow recovery ──
     # ── pipeline and cache ──
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",

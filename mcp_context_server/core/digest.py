@@ -1,9 +1,9 @@
-"""A conversation's story as data: turns, steps, files, failures, to-dos; no text is written here."""
+"""A conversation's story as data: turns, steps, files, failures, to-dos. Writes no text."""
 
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal, cast
 
@@ -23,6 +23,9 @@ class Step:
     outcome: Outcome | None
     why: str
     """The assistant's last words before the call, in the same round; often empty."""
+    paths: tuple[str, ...]
+    """The files it read or changed; a patch may name several."""
+    has_failed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class Digest:
     turns: tuple[Turn, ...]
     steps: tuple[Step, ...]
     said: tuple[Said, ...]
+    files: Mapping[str, FileUse]
+    """What was done with each file, by path, in the order of first use."""
     earlier: str
     """The newest earlier summary among the messages."""
 
@@ -99,11 +104,13 @@ def digest(messages: Sequence[Message]) -> Digest:
     facts = [gather(message) for message in messages]
     outcomes = {outcome.id: outcome for each in facts for outcome in each.outcomes}
     said = tuple(Said(i, each.said) for i, each in enumerate(facts) if each.said.strip())
+    steps = tuple(_steps(facts, outcomes))
     return Digest(
         size=len(messages),
         turns=tuple(_turns(facts)),
-        steps=tuple(_steps(facts, outcomes)),
+        steps=steps,
         said=said,
+        files=files(steps),
         earlier=earlier_summary(messages),
     )
 
@@ -142,7 +149,7 @@ _HOST_COMMAND = re.compile(
 
 
 def is_host_command(text: str) -> bool:
-    """Whether a user message only operates the host, like `/clear`; it asks nothing of the model."""
+    """Whether a user message only operates the host, like `/clear`, and asks for no work."""
     return _HOST_COMMAND.match(text) is not None
 
 
@@ -154,7 +161,9 @@ def _steps(facts: Sequence[Facts], outcomes: Mapping[str, Outcome]) -> Iterator[
         if each.said.strip():
             why = each.said
         for action in each.actions:
-            yield Step(index, action, outcomes.get(action.id), why)
+            outcome = outcomes.get(action.id)
+            failed = outcome is not None and _has_failed(action, outcome)
+            yield Step(index, action, outcome, why, _paths(action), failed)
 
 
 # ── files ────────────────────────────────────────────────────────────────────
@@ -164,17 +173,14 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.{1,400})$", re.MUL
 
 def files(steps: Sequence[Step]) -> dict[str, FileUse]:
     """What was done with each file, by path, in the order of first use."""
-    uses: dict[str, FileUse] = {}
+    touching: dict[str, list[Step]] = {}
     for step in steps:
-        for path in files_of(step):
-            old = uses.get(path) or FileUse(path, 0, 0, 0, (), 0, "", "", "", "", False)
-            uses[path] = _used(old, step)
-    return uses
+        for path in step.paths:
+            touching.setdefault(path, []).append(step)
+    return {path: _use(path, touched) for path, touched in touching.items()}
 
 
-def files_of(step: Step) -> tuple[str, ...]:
-    """The files a step read or changed; a patch may name several."""
-    action = step.action
+def _paths(action: Action) -> tuple[str, ...]:
     if action.role in ("read", "edit", "write") and action.path:
         return (action.path,)
     patch = _patch_text(action)
@@ -188,28 +194,24 @@ def _patch_text(action: Action) -> str:
     return ""
 
 
-def _used(old: FileUse, step: Step) -> FileUse:
-    action, outcome = step.action, step.outcome
-    failed = outcome is not None and outcome.is_error
-    new = replace(old, last_index=step.index, last_call_id=action.id)
-    if failed:
-        return new
-    if action.role == "read":
-        return replace(
-            new,
-            reads=old.reads + 1,
-            ranges=(*old.ranges, _range(action)),
-            why=new.why if old.edits or old.writes else step.why or old.why,
-            read_digest=_digest(outcome),
-            changed_since_read=False,
-        )
-    return replace(
-        new,
-        edits=old.edits + (action.role != "write"),
-        writes=old.writes + (action.role == "write"),
-        last_change=changed_line(action),
-        why=step.why or old.why,
-        changed_since_read=True,
+def _use(path: str, steps: Sequence[Step]) -> FileUse:
+    done = [step for step in steps if not step.has_failed]
+    reads = [step for step in done if step.action.role == "read"]
+    changes = [step for step in done if step.action.role != "read"]
+    writes = sum(step.action.role == "write" for step in changes)
+    telling = changes or reads
+    return FileUse(
+        path=path,
+        reads=len(reads),
+        edits=len(changes) - writes,
+        writes=writes,
+        ranges=tuple(_range(step.action) for step in reads),
+        last_index=steps[-1].index,
+        last_call_id=(done or steps)[-1].action.id,
+        last_change=changed_line(changes[-1].action) if changes else "",
+        why=next((step.why for step in reversed(telling) if step.why), ""),
+        read_digest=_digest(reads[-1].outcome) if reads else "",
+        changed_since_read=bool(changes) and changes[-1] is done[-1],
     )
 
 
@@ -285,22 +287,21 @@ _SCANNED_CHARS = 6_000
 
 
 def failures(steps: Sequence[Step]) -> list[Failure]:
-    """The steps that failed, each with what came of it, oldest first."""
-    found = list[Failure]()
-    for position, step in enumerate(steps):
-        if has_failed(step):
-            found.append(_failure(steps, position))
-    return found
+    """The newest steps that failed, each with what came of it, oldest first."""
+    failed = [position for position, step in enumerate(steps) if step.has_failed]
+    return [_failure(steps, position) for position in failed[-_MOST_FAILURES:]]
 
 
-def has_failed(step: Step) -> bool:
-    outcome = step.outcome
-    if outcome is None:
-        return False
-    if outcome.is_error:
-        return True
-    ends = outcome.text[: _SCANNED_CHARS // 2] + outcome.text[-_SCANNED_CHARS // 2 :]
-    return step.action.role == "shell" and _FAILED.search(ends) is not None
+_MOST_FAILURES = 40
+
+
+def _has_failed(action: Action, outcome: Outcome) -> bool:
+    if outcome.is_error or action.role != "shell":
+        return outcome.is_error
+    if len(outcome.text) <= _SCANNED_CHARS:
+        return _FAILED.search(outcome.text) is not None
+    ends = f"{outcome.text[: _SCANNED_CHARS // 2]}\n{outcome.text[-_SCANNED_CHARS // 2 :]}"
+    return _FAILED.search(ends) is not None
 
 
 def error_line(text: str) -> str:
@@ -325,9 +326,9 @@ def _failure(steps: Sequence[Step], position: int) -> Failure:
         if not fix and later.why and later.why != step.why:
             fix = later.why
         if later.action.role in ("edit", "write"):
-            changed.update(dict.fromkeys(files_of(later)))
+            changed.update(dict.fromkeys(later.paths))
         if subject(later.action) == kind:
-            is_fixed = not has_failed(later) and later.outcome is not None
+            is_fixed = not later.has_failed and later.outcome is not None
             if is_fixed:
                 break
     outcome = step.outcome
@@ -336,7 +337,7 @@ def _failure(steps: Sequence[Step], position: int) -> Failure:
 
 
 _LOOK_AHEAD_STEPS = 25
-_LEADING = re.compile(r"^(?:cd \S+\s*(?:&&|;)\s*|[A-Z_]+=\S*\s+|timeout \S+\s+)+")
+_LEADING = re.compile(r"^(?:cd \S+\s*(?:&&|;)\s*|\w+=\$\(\s*|[A-Z_]+=\S*\s+|timeout \S+\s+)+")
 
 
 def subject(action: Action) -> str:

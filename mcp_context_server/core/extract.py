@@ -193,10 +193,9 @@ _LONGEST_GIST_CHARS = 4_000
 
 
 def _action(block: Mapping[str, Any]) -> Action:
-    given = block.get("input")
-    arguments = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
     name = block.get("name")
     tool = name if isinstance(name, str) else ""
+    arguments = _arguments(block)
     role = role_of(tool)
     path = _first_text(arguments, _PATH_KEYS)
     return Action(
@@ -204,11 +203,16 @@ def _action(block: Mapping[str, Any]) -> Action:
     )
 
 
+def _arguments(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = block.get("input")
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+
+
 def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
     for key in keys:
         value = arguments.get(key)
         if isinstance(value, list | tuple) and key in ("command", "cmd"):
-            value = " ".join(texts_in(value)).removeprefix("bash -lc ")
+            value = " ".join(texts_in(cast("object", value))).removeprefix("bash -lc ")
         if isinstance(value, str) and value.strip():
             return value[:_LONGEST_GIST_CHARS]
     return ""

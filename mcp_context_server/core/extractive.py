@@ -5,7 +5,7 @@ the newest steps are quoted, files and symbols are listed with what was done to 
 The same messages and budget always give the same text.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mcp_context_server.core import sections
@@ -17,7 +17,7 @@ from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.sections import Entry
 from mcp_context_server.core.text import Count, clipped, third_of_chars
 from mcp_context_server.core.wording import ENGLISH, Wording
-from mcp_context_server.core.working_set import WorkingSet, weighed_set
+from mcp_context_server.core.working_set import WorkingSet, default_policy, weighed_set
 
 SHARES: tuple[tuple[int, float], ...] = (
     (6, 0.26),
@@ -44,7 +44,7 @@ def extractive_summary(
     """The summary of these messages within the budget; empty where there are no messages."""
     if not messages:
         return ""
-    policy = policy or Policy()
+    policy = policy or default_policy()
     story = digest(messages)
     writer = _Writer(
         story=story,
@@ -55,14 +55,19 @@ def extractive_summary(
         policy=policy,
         words=ENGLISH,
     )
-    budget = budget_tokens
+    return within(budget_tokens, count, writer.write)
+
+
+def within(budget: int, count: Count, write: Callable[[int], str]) -> str:
+    """What `write` gives for a budget, asked for less where it overran, and cut at last."""
+    text, asked_for = "", budget
     for _ in range(_ATTEMPTS):
-        text = writer.write(budget)
-        excess = count(text) - budget_tokens
+        text = write(asked_for)
+        excess = count(text) - budget
         if excess <= 0:
             return text
-        budget -= excess + budget // 50
-    return clipped(text, budget_tokens, count)
+        asked_for -= excess + asked_for // 50
+    return clipped(text, budget, count)
 
 
 _ATTEMPTS = 4

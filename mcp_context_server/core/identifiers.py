@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, cast
 
 Shape = Literal["path", "symbol", "constant", "commit", "uuid", "link"]
@@ -28,20 +29,16 @@ def names_in(text: str) -> frozenset[str]:
     A name has at least five characters and something that prose has not: an
     underscore, a dot or slash inside, a change of case, a digit beside a letter.
     """
-    return frozenset(_names(text))
+    return frozenset(chain.from_iterable(map(_names, set(_TOKEN.findall(text)))))
 
 
-def _names(text: str) -> Iterator[str]:
-    for token in set(_TOKEN.findall(text)):
-        if not _TELLING.search(token):
-            continue
-        name = token.strip(".-/")
-        if is_name(name):
-            yield name
-        if "/" in name:
-            last = name.rpartition("/")[2].strip(".-")
-            if is_name(last):
-                yield last
+@lru_cache(maxsize=32_768)
+def _names(token: str) -> tuple[str, ...]:
+    if not _TELLING.search(token):
+        return ()
+    name = token.strip(".-/")
+    found = (name, name.rpartition("/")[2].strip(".-")) if "/" in name else (name,)
+    return tuple(each for each in found if is_name(each))
 
 
 def is_name(token: str) -> bool:

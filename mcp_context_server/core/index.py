@@ -1,6 +1,6 @@
 """The index of the working set: entries that say what a thing is and where it stands."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from mcp_context_server.core.digest import FileUse
@@ -68,14 +68,19 @@ def index_lines(
 
 
 def _new_entry(
-    head: str, thing: WorkingItem, files: dict[str, FileUse], references: References
+    head: str, thing: WorkingItem, files: Mapping[str, FileUse], references: References
 ) -> _Entry:
     use = files.get(thing.where.label) if thing.where.kind == "file" else None
-    reference = references(use.last_call_id if use else thing.source_id)
+    source_id = use.last_call_id if use else thing.source_id
+    reference = references(source_id) if thing.where.kind not in _MIXED else None
     return _Entry(head, f" [{reference}]" if reference else "", use is not None)
 
 
-def _head(thing: WorkingItem, files: dict[str, FileUse], words: Wording) -> str:
+_MIXED = ("search", "talk", "tool")
+"""Places whose entry gathers names of many originals."""
+
+
+def _head(thing: WorkingItem, files: Mapping[str, FileUse], words: Wording) -> str:
     label = thing.where.label
     if thing.where.kind == "file" and label in files:
         return f"`{label}` — {_done(files[label], words)}"
@@ -103,7 +108,7 @@ def _head(thing: WorkingItem, files: dict[str, FileUse], words: Wording) -> str:
 
 def _done(use: FileUse, words: Wording) -> str:
     counts = ((words.written, use.writes), (words.edited, use.edits), (words.read, use.reads))
-    done = ", ".join(f"{name} {n}×" for name, n in counts if n)
+    done = ", ".join(f"{name} {n}×" for name, n in counts if n) or words.failed
     if use.last_change:
         done += f", {words.newest_change} `{one_line(use.last_change, 70)}`"
     return done

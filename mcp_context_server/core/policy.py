@@ -128,7 +128,7 @@ class Policy(BaseModel):
     """Most that the user messages kept verbatim across a compaction may take."""
     verbatim_requests_fraction: float = Field(0.3, ge=0, le=1)
     """Most of an extractive summary that the user's requests may take."""
-    story_fraction: float = Field(0.55, ge=0, le=1)
+    story_fraction: float = Field(0.45, ge=0, le=1)
     """How much of an extractive summary tells the story; the rest is files and working set."""
     index_fraction: float = Field(0.3, ge=0, le=2)
     """Size of the working-set index added to someone else's summary, as a share of the summary."""
@@ -140,7 +140,7 @@ class Policy(BaseModel):
     """How much of one passage is read for names: its beginning and its end."""
     names_old_passage_chars: int = Field(1_000, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
-    names_scan_chars: int = Field(1_500_000, ge=0)
+    names_scan_chars: int = Field(600_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────

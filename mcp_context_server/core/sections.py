@@ -13,14 +13,11 @@ from mcp_context_server.core.digest import (
     Failure,
     Status,
     Step,
-    Turn,
     added_lines,
     background,
     commit_subject,
     error_line,
     failures,
-    files,
-    has_failed,
     plan_of,
     subject,
     todos,
@@ -113,7 +110,7 @@ _MOST_LISTED = 8
 
 
 def concepts(story: Digest, words: Wording) -> Iterator[Entry]:
-    kinds = Counter(_extension(path) for path in files(story.steps))
+    kinds = Counter(_extension(path) for path in story.files)
     if listed := ", ".join(f"{kind} ({n})" for kind, n in kinds.most_common(6) if kind):
         yield Entry(f"- {words.file_kinds}: {listed}", 3)
     programs = Counter(subject(s.action) for s in story.steps if s.action.role == "shell")
@@ -148,7 +145,8 @@ def errors(story: Digest, words: Wording) -> Iterator[Entry]:
 
 def _failure(failure: Failure, words: Wording) -> str:
     action = failure.step.action
-    line = f"- {action.tool} `{one_line(action.gist, 80)}` {words.failed}: `{one_line(failure.error, 160)}`"
+    error = one_line(failure.error, 160)
+    line = f"- {action.tool} `{one_line(action.gist, 80)}` {words.failed}: `{error}`"
     if failure.fix:
         line += f" → “{plain(failure.fix, 150)}”"
     if failure.changed:
@@ -167,7 +165,7 @@ def solved(story: Digest, words: Wording, first_number: int) -> Iterator[Entry]:
                 f"- {number} “{title}” {words.answered}: “{plain(turn.answer, 280)}”", turn.index
             )
     for step in story.steps:
-        if (made := commit_subject(step)) and not has_failed(step):
+        if not step.has_failed and (made := commit_subject(step)):
             yield Entry(f"- `git commit`: “{one_line(made, 100)}”", step.index + 0.5)
 
 
@@ -220,7 +218,7 @@ def step_line(step: Step, words: Wording, *, excerpt_lines: int = 1) -> str:
     line = f"- {action.tool} `{one_line(about, 120)}`" if about else f"- {action.tool}"
     if step.outcome is None:
         return f"{line} → {words.no_result}"
-    if has_failed(step):
+    if step.has_failed:
         return f"{line} → {words.failed}: `{one_line(error_line(step.outcome.text), 160)}`"
     if action.role in ("edit", "write"):
         lines = [one_line(text, 100) for text in added_lines(action)[:excerpt_lines]]

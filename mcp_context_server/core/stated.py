@@ -1,4 +1,4 @@
-"""Rules and decisions that a person stated: “never push to main”, “immer auf Deutsch”, “用中文回答”.
+"""Rules and decisions that a person stated: “never push to main”, “immer auf Deutsch”.
 
 Told by the words such sentences are made with, in the languages of the table; a
 sentence in another language is still quoted with the message it stands in.
@@ -14,7 +14,8 @@ _STRONG = (
     r"|prefer|avoid|remember to|by default|whenever|every time|no need to|without (?:using|any))\b"
     # German
     r"|\b(?:niemals|nie|immer|nur noch|auf keinen fall|nicht mehr|darf(?:st)? nicht|muss|müssen"
-    r"|sollst|statt|verwende|benutze|vermeide|ab jetzt|bitte kein\w*|kein(?:e|en)? \w+ (?:verwenden|nutzen))\b"
+    r"|sollst|statt|verwende|benutze|vermeide|ab jetzt|bitte kein\w*"
+    r"|kein(?:e|en)? \w+ (?:verwenden|nutzen))\b"
     # French
     r"|\b(?:jamais|toujours|ne \w+ pas|n'\w+ pas|doit|devez|évite[rz]?|uniquement|désormais"
     r"|plutôt que|au lieu de|interdit)\b"
@@ -27,8 +28,9 @@ _STRONG = (
     r"|\b(?:nooit|altijd|gebruik geen|moet|nigdy|zawsze|nie (?:używaj|rób|zmieniaj)|musi|asla"
     r"|her zaman|kullanma|yapma)\b"
     # Russian, Ukrainian
-    r"|\b(?:никогда|всегда|нельзя|обязательно|только|не (?:надо|нужно|используй\w*|трогай\w*|делай\w*)"
-    r"|вместо|должен|должна|должно|завжди|ніколи|не треба)\b"
+    r"|\b(?:никогда|всегда|нельзя|обязательно|только|вместо"
+    r"|не (?:надо|нужно|используй\w*|трогай\w*|делай\w*)|должен"
+    r"|должна|должно|завжди|ніколи|не треба)\b"
     # Chinese, Japanese, Korean: no spaces between words
     r"|不要|不能|不准|不许|别再|请勿|禁止|必须|务必|始终|总是|永远|只能|只用|一律|优先|而不是|請勿|必須|務必|一律"
     r"|しないで|ないでください|禁止|必ず|常に|絶対|だけ使|ではなく|してはいけ|してはなら|べき"

@@ -23,7 +23,7 @@ _MARKDOWN = re.compile(r"\*\*|^#{1,6}\s+|^\s*[-*]\s+|^\s*>\s?|^\|?[-:| ]+\|$", r
 
 
 def plain(text: str, chars: int) -> str:
-    """The gist of Markdown on one line: no code blocks, no markup, cut after a sentence if possible."""
+    """The gist of Markdown on one line, without code and markup, cut after a sentence."""
     bare = _MARKDOWN.sub("", _FENCE.sub(" ", text[: 8 * chars + 400]))
     line = " ".join(bare.split()) or " ".join(text[: 4 * chars].split())
     if len(line) <= chars:
@@ -33,7 +33,7 @@ def plain(text: str, chars: int) -> str:
 
 
 def quoted(text: str) -> str:
-    """Text as a Markdown quotation, so that nothing in it can pass for the summary's own structure."""
+    """Text as a Markdown quotation: nothing in it can pass for the summary's own structure."""
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines()) or ">"
 
 

@@ -10,11 +10,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
-from mcp_context_server.core.digest import Digest, FileUse, Step, digest, files, files_of, subject
+from mcp_context_server.core.digest import Digest, FileUse, Step, digest, subject
 from mcp_context_server.core.extract import Mention, Place, names_of
-from mcp_context_server.core.identifiers import is_noise, names_in, shape_of, texts_in
+from mcp_context_server.core.identifiers import is_noise, shape_of, texts_in
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.text import one_line
@@ -40,7 +41,7 @@ _AGE_OFFSET_MESSAGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What a thing belongs to: a file by its path, a command by its program, a report by its title."""
+    """What a thing belongs to: a file by path, a command by program, a report by title."""
 
     kind: PlaceKind
     label: str
@@ -69,7 +70,7 @@ class WorkingSet:
     """The weightiest things of a conversation, weightiest first, and its files."""
 
     items: tuple[WorkingItem, ...]
-    files: dict[str, FileUse]
+    files: Mapping[str, FileUse]
 
     @property
     def file_names(self) -> frozenset[str]:
@@ -84,29 +85,44 @@ class WorkingSet:
         """
         before, valued = Counter[Where](), list[tuple[float, WorkingItem]]()
         for item in self.items:
-            worth = item.weight / (len(item.name) + _NAME_OVERHEAD_CHARS) ** _LENGTH_EXPONENT
-            if item.kind != "file":
-                worth /= 1 + before[item.where] / _SAME_PLACE_NAMES
-                before[item.where] += 1
-            if _MEMBER.match(item.name):
-                worth *= _MEMBER_FACTOR
-            valued.append((worth, item))
+            valued.append((_worth(item, before[item.where]), item))
+            before[item.where] += item.kind != "file"
         return [item for _, item in sorted(valued, key=lambda pair: -pair[0])]
 
 
+def _worth(item: WorkingItem, before: int) -> float:
+    if item.kind == "file":
+        return _FILE_FACTOR * item.weight / _FILE_CHARS**_LENGTH_EXPONENT
+    length = (len(item.name) + _NAME_OVERHEAD_CHARS) ** _LENGTH_EXPONENT
+    worth = item.weight / length / (1 + before / _SAME_PLACE_NAMES)
+    if item.kind == "path" and item.where.kind == "file":
+        return worth * _ALIAS_FACTOR
+    return worth * _MEMBER_FACTOR if _MEMBER.match(item.name) else worth
+
+
+_FILE_CHARS = 20
+"""A file counts as if its path were no longer than this: it brings its names along."""
+_FILE_FACTOR = 2.0
 _NAME_OVERHEAD_CHARS = 4
 _LENGTH_EXPONENT = 0.6
 _SAME_PLACE_NAMES = 20
+_ALIAS_FACTOR = 0.3
+"""A shorter name of a listed file says little more."""
 _MEMBER = re.compile(r"[a-z]\w*(?:\.\w+)+$")
 _MEMBER_FACTOR = 0.6
 """`strings.Join` and `node.ID` say less than a name of the project's own."""
+
+
+@cache
+def default_policy() -> Policy:
+    return Policy.model_validate({})
 
 
 def working_set(
     messages: Sequence[Message], *, limit: int | None = None, policy: Policy | None = None
 ) -> WorkingSet:
     """The `limit` weightiest things of a conversation."""
-    return weighed_set(messages, digest(messages), limit=limit, policy=policy or Policy())
+    return weighed_set(messages, digest(messages), limit=limit, policy=policy or default_policy())
 
 
 def weighed_set(
@@ -117,7 +133,7 @@ def weighed_set(
     weights = _total(mentions)
     most = policy.working_set_items if limit is None else limit
     chosen = sorted(weights, key=lambda name: (-weights[name], name))[:most]
-    return WorkingSet(tuple(_described(chosen, weights, mentions, story)), files(story.steps))
+    return WorkingSet(tuple(_described(chosen, weights, mentions, story)), story.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +144,7 @@ class _Weighed:
 
 
 def _weighed(messages: Sequence[Message], policy: Policy) -> Iterator[_Weighed]:
-    """Every passage's names with their weight; results beyond the newest ones by their head only."""
+    """Every passage's names with their weight; of the oldest passages only the beginning."""
     unread = policy.names_scan_chars
     for age, message in enumerate(reversed(messages)):
         limit = policy.names_passage_chars if unread > 0 else policy.names_old_passage_chars
@@ -156,12 +172,13 @@ def _described(
     story: Digest,
 ) -> Iterator[WorkingItem]:
     steps = {step.action.id: step for step in story.steps}
-    used = files(story.steps)
+    used = story.files
     sources = _sources(set(chosen), mentions)
     known = {path.strip("./-"): path for path in used}
     tails = {tail: path for path in used for tail in _tails(path)}
     parents = {parent for path in used for parent in _parents(path.strip("./-"))}
     arguments = {key for step in story.steps for key in step.action.arguments}
+    places = {id: place_of(step) for id, step in steps.items()}
     for name in chosen:
         weight = weights[name]
         if name in known:
@@ -175,7 +192,7 @@ def _described(
         elif name in parents:
             yield WorkingItem("directory", name, NOWHERE, "", "", weight)
         else:
-            yield _placed(name, weight, sources.get(name, {}), steps)
+            yield _placed(name, weight, sources.get(name, {}), steps, places)
 
 
 def _tails(path: str) -> Iterator[str]:
@@ -207,18 +224,19 @@ def _placed(
     weight: float,
     sources: Mapping[tuple[str, str], float],
     steps: Mapping[str, Step],
+    places: Mapping[str, Where],
 ) -> WorkingItem:
     """The item with the place where it stands most, and what it is there."""
     shape = shape_of(name)
     by_place = defaultdict[Where, float](float)
     for (call_id, _), share in sources.items():
-        if call_id in steps:
-            by_place[place_of(steps[call_id])] += share
+        if call_id in places:
+            by_place[places[call_id]] += share
     if not by_place:
         message_id = max(sources, key=lambda s: sources[s])[1] if sources else ""
         return WorkingItem(shape, name, NOWHERE, "", message_id, weight)
     where = max(by_place, key=lambda place: by_place[place])
-    ids = [call for call, _ in sources if call in steps and place_of(steps[call]) == where]
+    ids = [call for call, _ in sources if places.get(call) == where]
     what = next((w for id in ids[:_LOOKED_UP_PASSAGES] if (w := _what(name, steps[id]))), "")
     return WorkingItem(shape, name, where, what, ids[0], weight)
 
@@ -228,8 +246,8 @@ _LOOKED_UP_PASSAGES = 4
 
 def place_of(step: Step) -> Where:
     """The file a step is about, else the command, search or report it belongs to."""
-    if touched := files_of(step):
-        return Where("file", touched[0])
+    if step.paths:
+        return Where("file", step.paths[0])
     action = step.action
     match action.role:
         case "shell":
