@@ -111,22 +111,8 @@ def digest(messages: Sequence[Message]) -> Digest:
         steps=steps,
         said=said,
         files=files(steps),
-        earlier=earlier_summary(messages),
+        earlier=next((each.summary for each in reversed(facts) if each.summary), ""),
     )
-
-
-def earlier_summary(messages: Sequence[Message]) -> str:
-    """The text of the newest summary among the messages; empty where there is none."""
-    for message in reversed(messages):
-        if is_summary(message):
-            return gather(message).told
-    return ""
-
-
-def is_summary(message: Message) -> bool:
-    """Whether a message is the summary of an earlier compaction."""
-    extra = message.model_extra or {}
-    return message.is_meta and extra.get("is_summary") is True
 
 
 def _turns(facts: Sequence[Facts]) -> Iterator[Turn]:

@@ -7,15 +7,19 @@ a later compaction of the same session pays for what is new only.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, cast
 
 from mcp_context_server.core.identifiers import names_in, texts_in
 from mcp_context_server.core.messages import Message, is_call, is_result, result_text
+from mcp_context_server.core.outline import is_summary_text
+from mcp_context_server.core.prompts import is_continuation, summary_in
+from mcp_context_server.core.tool_roles import COMMAND_ROLES, ToolRole, tool_path, tool_role
 
 Place = Literal["call", "said", "asked", "result", "told"]
 """Where a name stands: in a call, the assistant's words, a person's, a result, the host's."""
 
-Role = str
+Role = ToolRole | Literal["ask", "other"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Facts:
     """The assistant's words."""
     told: str
     """What the host put in: reminders, attachments, an earlier summary."""
+    summary: str
+    """The summary of an earlier compaction, if the message is one."""
     actions: tuple[Action, ...]
     outcomes: tuple[Outcome, ...]
 
@@ -108,9 +114,15 @@ def _gather(message: Message) -> Facts:
         asked=human_words(words) if human else "",
         said=words if message.role == "assistant" else "",
         told=words if not human and message.role != "assistant" else "",
+        summary=_summary(message, words) if message.is_meta else "",
         actions=tuple(_action(block) for block in message.blocks if is_call(block)),
         outcomes=tuple(_outcome(block) for block in message.blocks if is_result(block)),
     )
+
+
+def _summary(message: Message, words: str) -> str:
+    is_marked = (message.model_extra or {}).get("is_summary") is True or is_continuation(words)
+    return summary_in(words) if is_marked or is_summary_text(words) else ""
 
 
 def _texts(message: Message) -> Iterator[str]:
@@ -141,7 +153,9 @@ _HOST_LINE = re.compile(
 
 def human_words(text: str) -> str:
     """A user message without what a host wraps around or puts into it; in linear time."""
-    return _HOST_LINE.sub("", _COMMAND.sub(" ", _without_host_blocks(text))).strip()
+    if "<" in text:
+        text = _COMMAND.sub(" ", _without_host_blocks(text))
+    return _HOST_LINE.sub("", text).strip()
 
 
 def _without_host_blocks(text: str) -> str:
@@ -160,31 +174,22 @@ def _without_host_blocks(text: str) -> str:
 
 # ── calls ────────────────────────────────────────────────────────────────────
 
-_ROLES: Mapping[str, Role] = {
-    "read": "read", "readfile": "read", "viewfile": "read", "view": "read", "notebookread": "read",
-    "edit": "edit", "multiedit": "edit", "strreplace": "edit", "applypatch": "edit",
-    "notebookedit": "edit", "replace": "edit", "replaceinfile": "edit", "editfile": "edit",
-    "strreplaceeditor": "edit", "strreplacebasededittool": "edit",
-    "write": "write", "writefile": "write", "writetofile": "write", "createfile": "write",
-    "bash": "shell", "shell": "shell", "execcommand": "shell", "runshellcommand": "shell",
-    "executecommand": "shell", "localshell": "shell", "runterminalcmd": "shell",
-    "grep": "search", "glob": "search", "searchfilecontent": "search", "ls": "search",
-    "listdirectory": "search", "searchfiles": "search", "listfiles": "search", "ripgrep": "search",
-    "websearch": "web", "webfetch": "web", "googlewebsearch": "web",
-    "todowrite": "todo", "updateplan": "todo", "taskcreate": "todo", "taskupdate": "todo",
-    "todo": "todo", "tasklist": "todo", "exitplanmode": "plan", "askuserquestion": "ask",
-    "task": "agent", "agent": "agent", "spawnagent": "agent", "skill": "skill",
-}  # fmt: skip
+_ASKING = frozenset({"askuserquestion", "askuser", "askfollowupquestion", "requestuserinput"})
 
 
-def role_of(tool: str) -> Role:
-    return _ROLES.get(tool.rpartition("__")[2].replace("_", "").replace("-", "").lower(), "other")
+def role_of(tool: str, arguments: Mapping[str, Any]) -> Role:
+    """What a tool is for; asking the user is told apart from any other tool."""
+    command = arguments.get("command")
+    return _role(tool, command if isinstance(command, str) and command in COMMAND_ROLES else None)
 
 
-_PATH_KEYS = (
-    "file_path", "path", "notebook_path", "absolute_path", "filePath", "filename", "target_file",
-    "file", "relative_path",
-)  # fmt: skip
+@lru_cache(maxsize=1024)
+def _role(tool: str, command: str | None) -> Role:
+    if tool.rpartition("__")[2].replace("_", "").lower() in _ASKING:
+        return "ask"
+    return tool_role(tool, {"command": command}) or "other"
+
+
 _GIST_KEYS = (
     "command", "cmd", "script", "pattern", "query", "regex", "url", "subject", "description",
     "skill", "name", "prompt", "question",
@@ -196,11 +201,14 @@ def _action(block: Mapping[str, Any]) -> Action:
     name = block.get("name")
     tool = name if isinstance(name, str) else ""
     arguments = _arguments(block)
-    role = role_of(tool)
-    path = _first_text(arguments, _PATH_KEYS)
-    return Action(
-        block["id"], tool, role, path, _first_text(arguments, _GIST_KEYS) or path, arguments
-    )
+    role = role_of(tool, arguments)
+    path = tool_path(arguments) or ""
+    gist = _first_text(arguments, _GIST_KEYS) or path or _question(arguments)
+    return Action(block["id"], tool, role, path, gist, arguments)
+
+
+def _question(arguments: Mapping[str, Any]) -> str:
+    return next((text for text in texts_in(arguments) if text.endswith(("?", "？"))), "")
 
 
 def _arguments(block: Mapping[str, Any]) -> Mapping[str, Any]:

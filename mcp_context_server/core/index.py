@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from mcp_context_server.core.digest import FileUse
 from mcp_context_server.core.identifiers import names_in
 from mcp_context_server.core.text import Count, one_line, third_of_chars
-from mcp_context_server.core.wording import ENGLISH, Wording
+from mcp_context_server.core.wording import Wording
 from mcp_context_server.core.working_set import WorkingItem, WorkingSet
 
 References = Callable[[str], str | None]
@@ -36,7 +36,7 @@ def index_lines(
     budget: int,
     count: Count = third_of_chars,
     references: References,
-    words: Wording = ENGLISH,
+    words: Wording,
     known: Collection[str] = frozenset(),
 ) -> tuple[list[str], list[str]]:
     """Entries about files, and the others, for the weightiest things that fit a budget.
@@ -58,7 +58,7 @@ def index_lines(
         left -= cost
         entries[head] = entry
         if not is_head:
-            entry.names.setdefault(thing.what, []).append(thing.name)
+            entry.names.setdefault(things.what_is(thing), []).append(thing.name)
         covered |= names_in(head)
         covered.add(name)
     return (
@@ -71,8 +71,8 @@ def _new_entry(
     head: str, thing: WorkingItem, files: Mapping[str, FileUse], references: References
 ) -> _Entry:
     use = files.get(thing.where.label) if thing.where.kind == "file" else None
-    source_id = use.last_call_id if use else thing.source_id
-    reference = references(source_id) if thing.where.kind not in _MIXED else None
+    source_id = use.last_call_id if use else next(iter(thing.sources), "")
+    reference = references(source_id) if source_id and thing.where.kind not in _MIXED else None
     return _Entry(head, f" [{reference}]" if reference else "", use is not None)
 
 

@@ -2,7 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
+from itertools import chain
 
 _SCRIPTS: tuple[tuple[str, re.Pattern[str], float], ...] = (
     ("ja", re.compile(r"[぀-ヿ]"), 0.05),
@@ -12,37 +14,33 @@ _SCRIPTS: tuple[tuple[str, re.Pattern[str], float], ...] = (
 )
 """Language, a character of its script, and from which share of the letters on it decides."""
 
-_SMALL_WORDS: dict[str, frozenset[str]] = {
-    "en": frozenset(
-        "the and is are to of in that this it for with you we i be on not do can please what how "
-        "should let's add fix make".split()
-    ),
-    "de": frozenset(
-        "der die das und ist nicht ich du wir sie es ein eine den dem mit für auf bitte wie was "
-        "auch noch aber oder wenn kann soll mach immer nur zu im".split()
-    ),
-    "fr": frozenset(
-        "le la les des et est pas je tu nous vous un une dans pour avec sur que qui ce cette "
-        "comment plus merci aussi mais peux fais il au du".split()
-    ),
-    "es": frozenset(
-        "el la los las y es no que de en un una por para con como más pero esto este esta hay "
-        "puedes hacer siempre responde español también del al lo se".split()
-    ),
-    "pt": frozenset(
-        "o os as e é não que de em um uma por para com como mais mas isso este esta você fazer "
-        "também do da no na ao sempre português".split()
-    ),
-    "it": frozenset(
-        "il lo gli e è non che di in un una per con come più ma questo questa sono puoi fare "
-        "anche del della nel sempre italiano".split()
-    ),
-    "nl": frozenset(
-        "de het en is niet een van voor met dat dit op ik je we kan moet graag ook maar wat "
-        "hoe alleen".split()
-    ),
-}
-"""Frequent words of languages in Latin letters; Dutch is here so that it is not taken for German."""
+_SMALL_WORDS = """
+en the and is are to of in that this it for with you we i be on not do can please what how should
+en let's add fix make
+de der die das und ist nicht ich du wir sie es ein eine den dem mit für auf bitte wie was auch
+de noch aber oder wenn kann soll mach immer nur zu im
+fr le la les des et est pas je tu nous vous un une dans pour avec sur que qui ce cette comment
+fr plus merci aussi mais peux fais il au du
+es el la los las y es no que de en un una por para con como más pero esto este esta hay puedes
+es hacer siempre responde español también del al lo se
+pt o os as e é não que de em um uma por para com como mais mas isso este esta você fazer também
+pt do da no na ao sempre português
+it il lo gli e è non che di in un una per con come più ma questo questa sono puoi fare anche
+it del della nel sempre italiano
+nl de het en is niet een van voor met dat dit op ik je we kan moet graag ook maar wat hoe alleen
+"""
+"""Frequent words of languages in Latin letters; Dutch, so that it is not taken for German."""
+
+
+@cache
+def _small_words() -> Mapping[str, frozenset[str]]:
+    lines = [line.split() for line in _SMALL_WORDS.strip().splitlines()]
+    codes = dict.fromkeys(line[0] for line in lines)
+    return {
+        code: frozenset(chain.from_iterable(line[1:] for line in lines if line[0] == code))
+        for code in codes
+    }
+
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CODE = re.compile(r"```[^`]*(?:```|$)|`[^`\n]*`|^(?:    |\t|>).*$|\S*[/\\_.]\S+", re.MULTILINE)
@@ -67,6 +65,6 @@ def _language(text: str) -> str:
         if letters and len(script.findall(bare)) >= share * letters:
             return code
     words = [word.lower() for word in _WORD.findall(bare)]
-    hits = {code: sum(w in small for w in words) for code, small in _SMALL_WORDS.items()}
+    hits = {code: sum(w in small for w in words) for code, small in _small_words().items()}
     best = max(hits, key=lambda code: hits[code])
     return best if hits[best] else ""

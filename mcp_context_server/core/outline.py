@@ -37,6 +37,13 @@ def sections_of(summary: str) -> dict[int, str]:
     return {number: text for number, text in texts.items() if number or text}
 
 
+def is_summary_text(text: str) -> bool:
+    """Whether a text has the titles of the first and the sixth section, in one language."""
+    return any(
+        words.sections[0] in text and words.sections[5] in text for words in wordings().values()
+    )
+
+
 def _heading(line: str, current: int) -> int | None:
     match = _HEADING.match(line) if len(line) <= _LONGEST_HEADING_CHARS else None
     if match is None:

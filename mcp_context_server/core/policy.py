@@ -134,13 +134,21 @@ class Policy(BaseModel):
     """Size of the working-set index added to someone else's summary, as a share of the summary."""
     index_tokens: int = Field(2_000, ge=0)
     """Most that the working-set index added to someone else's summary may take."""
+    earlier_files_fraction: float = Field(0.2, ge=0, le=1)
+    """Most of the files' share for files known from an earlier summary only."""
+    smallest_summary_chars: int = Field(30, ge=1)
+    """Someone else's summary shorter than this is taken for a failure."""
+    working_set_checked: int = Field(60, ge=1)
+    """How many things of the working set someone else's summary is checked for."""
+    mask_secrets: bool = True
+    """Whether key-shaped strings are masked in summaries, memory, logs and reports."""
     working_set_items: int = Field(600, ge=1)
     """How many things are weighed in detail for the working set."""
     names_passage_chars: int = Field(60_000, ge=4)
     """How much of one passage is read for names: its beginning and its end."""
-    names_old_passage_chars: int = Field(1_000, ge=4)
+    names_old_passage_chars: int = Field(300, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
-    names_scan_chars: int = Field(600_000, ge=0)
+    names_scan_chars: int = Field(200_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────

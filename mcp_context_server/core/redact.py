@@ -7,59 +7,97 @@ Every pattern starts at a literal and repeats within bounds, so time stays linea
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 
-_WORD = r"(?<![A-Za-z0-9])"
-_END = r"(?![A-Za-z0-9])"
 
-SHAPES: Mapping[str, str] = {
-    "private key": (
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a secret looks like."""
+
+    kind: str
+    triggers: tuple[str, ...]
+    """Without one of these in the text the pattern need not be tried."""
+    pattern: str
+
+
+SHAPES: tuple[Shape, ...] = (
+    Shape(
+        "private key",
+        ("PRIVATE KEY",),
         r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"(?:[^-]{0,20000}-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
-        r"|[A-Za-z0-9+/=\s\\]{0,20000})"
+        r"|[A-Za-z0-9+/=\s\\>]{0,20000})",
     ),
-    "AWS key id": rf"{_WORD}(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{{16}}{_END}",
-    "GitHub token": rf"{_WORD}(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{{20,255}}",
-    "GitLab token": rf"{_WORD}gl(?:pat|ptt|dt|rt|cbt|oas|soat)-[A-Za-z0-9_\-]{{16,255}}",
-    "Slack token": rf"{_WORD}(?:xox[abceoprs]|xapp)-[A-Za-z0-9\-]{{10,255}}",
-    "Slack webhook": r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_]{10,255}",
-    "Stripe key": rf"{_WORD}(?:[srp]k_(?:live|test)|whsec)_[A-Za-z0-9]{{10,255}}",
-    "API key": (
-        rf"{_WORD}(?:sk-(?:ant-|proj-|or-|svcacct-|admin-)?[A-Za-z0-9_\-]{{20,255}}"
-        r"|(?:gsk|xai|pplx|tvly|r8|fw|nvapi|rpa|csk|e2b|fc|jina|voyage|pa|dapi|lsv2_pt|lsv2_sk|sntrys)"
-        r"[_-]?[A-Za-z0-9]{20,255})"
+    Shape(
+        "AWS key id", ("AKIA", "ASIA", "ABIA", "ACCA"), r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?!\w)"
     ),
-    "Google key": (
-        rf"{_WORD}(?:AIza[A-Za-z0-9_\-]{{35}}|ya29\.[A-Za-z0-9_\-]{{20,255}}"
-        r"|GOCSPX-[A-Za-z0-9_\-]{20,64})"
+    Shape(
+        "GitHub token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        r"(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{20,255}",
     ),
-    "package token": (
-        rf"{_WORD}(?:npm_[A-Za-z0-9]{{36}}|pypi-[A-Za-z0-9_\-]{{50,255}}"
-        r"|rubygems_[a-f0-9]{48})"
+    Shape("GitLab token", ("gl",), r"gl(?:pat|ptt|dt|rt|cbt|oas|soat)-[A-Za-z0-9_\-]{16,255}"),
+    Shape("Slack token", ("xox", "xapp"), r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9\-]{10,255}"),
+    Shape(
+        "Slack webhook",
+        ("hooks.slack",),
+        r"hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_]{10,255}",
     ),
-    "Hugging Face token": rf"{_WORD}hf_[A-Za-z0-9]{{20,255}}",
-    "cloud token": (
-        rf"{_WORD}(?:do[opr]_v1_[a-f0-9]{{40,64}}|hvs\.[A-Za-z0-9_\-]{{20,255}}|dp\.[a-z]{{2,4}}\.[A-Za-z0-9]{{30,64}}"
-        r"|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}|lin_api_[A-Za-z0-9]{30,64}|ntn_[A-Za-z0-9]{30,64}"
-        r"|SG\.[A-Za-z0-9_\-]{16,64}\.[A-Za-z0-9_\-]{16,64}|PMAK-[a-f0-9\-]{40,80}|sbp_[a-f0-9]{40}"
-        r"|AGE-SECRET-KEY-1[A-Z0-9]{50,70}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8}|key-[a-f0-9]{32})"
+    Shape(
+        "Stripe key",
+        ("k_live", "k_test", "whsec"),
+        r"(?:[srp]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,255}",
     ),
-    "bot token": rf"{_WORD}\d{{8,10}}:AA[A-Za-z0-9_\-]{{33}}",
-    "web token": (
-        rf"{_WORD}eyJ[A-Za-z0-9_\-]{{8,4000}}\.[A-Za-z0-9_\-]{{4,8000}}"
-        r"(?:\.[A-Za-z0-9_\-]{0,4000})?"
+    Shape(
+        "API key",
+        ("sk-",),
+        r"sk-(?:(?:ant|proj|or|svcacct|admin)-[A-Za-z0-9_\-]{20,255}|[A-Za-z0-9]{32,255})",
     ),
-}
-"""What a secret is called, and what it looks like."""
+    Shape(
+        "API key",
+        ("gsk_", "xai-", "pplx-", "tvly-", "r8_", "nvapi-", "csk-", "e2b_", "fc-", "lsv2_", "dapi"),
+        r"(?:(?:gsk|xai|pplx|tvly|r8|nvapi|csk|e2b|fc|lsv2_pt|lsv2_sk)[_-][A-Za-z0-9]{20,255}"
+        r"|dapi[a-f0-9]{32})",
+    ),
+    Shape(
+        "Google key",
+        ("AIza", "ya29.", "GOCSPX-"),
+        r"(?:AIza[A-Za-z0-9_\-]{35}|ya29\.[A-Za-z0-9_\-]{20,255}|GOCSPX-[A-Za-z0-9_\-]{20,64})",
+    ),
+    Shape(
+        "package token",
+        ("npm_", "pypi-", "rubygems_"),
+        r"(?:npm_[A-Za-z0-9]{36}|pypi-[A-Za-z0-9_\-]{50,255}|rubygems_[a-f0-9]{48})",
+    ),
+    Shape("Hugging Face token", ("hf_",), r"hf_[A-Za-z0-9]{20,255}"),
+    Shape(
+        "cloud token",
+        (
+            *("_v1_", "hvs.", "dp.", "shp", "lin_api", "ntn_", "SG.", "PMAK-", "sbp_", "AGE-"),
+            *("glsa_", "key-"),
+        ),
+        r"(?:do[opr]_v1_[a-f0-9]{40,64}|hvs\.[A-Za-z0-9_\-]{20,255}"
+        r"|dp\.[a-z]{2,4}\.[A-Za-z0-9]{30,64}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"
+        r"|lin_api_[A-Za-z0-9]{30,64}|ntn_[A-Za-z0-9]{30,64}|key-[a-f0-9]{32}"
+        r"|SG\.[A-Za-z0-9_\-]{16,64}\.[A-Za-z0-9_\-]{16,64}|PMAK-[a-f0-9\-]{40,80}"
+        r"|sbp_[a-f0-9]{40}|AGE-SECRET-KEY-1[A-Z0-9]{50,70}|glsa_[A-Za-z0-9]{32}_[a-f0-9]{8})",
+    ),
+    Shape("bot token", (":AA",), r"\d{8,10}:AA[A-Za-z0-9_\-]{33}"),
+    Shape(
+        "web token",
+        ("eyJ",),
+        r"eyJ[A-Za-z0-9_\-]{8,4000}\.[A-Za-z0-9_\-]{4,8000}(?:\.[A-Za-z0-9_\-]{0,4000})?",
+    ),
+)
+"""Shapes of keys as their providers document them."""
 
 _SECRET_NAME = (
-    r"(?:api[_-]?key|apikey|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?key|private[_-]?key"
+    r"(?:api[_-]?key|secret(?:[_-]?(?:access[_-]?)?key)?|access[_-]?key|private[_-]?key"
     r"|(?:auth|access|refresh|bearer|session|id|bot|api)[_-]?token|token|passw(?:or)?d|passwd|pwd"
     r"|client[_-]?secret|account[_-]?key|credentials?|connection[_-]?string)"
 )
-
 _SECRET_SIGNS = ("key", "secret", "token", "pass", "pwd", "credential", "connection")
 _OPEN = r"(?::|=>?|:=)\s{0,3}"
 
@@ -146,10 +184,13 @@ PLACES: tuple[Place, ...] = (
 
 
 @cache
-def _compiled() -> tuple[re.Pattern[str], tuple[tuple[Place, re.Pattern[str]], ...]]:
-    shapes = "|".join(f"(?P<k{i}>{shape})" for i, shape in enumerate(SHAPES.values()))
-    places = tuple((place, re.compile(place.pattern, re.IGNORECASE)) for place in PLACES)
-    return re.compile(shapes), places
+def _shape(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{pattern})")
+
+
+@cache
+def _place(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def redact(text: str, *, enabled: bool = True) -> str:
@@ -159,13 +200,14 @@ def redact(text: str, *, enabled: bool = True) -> str:
     """
     if not enabled:
         return text
-    shapes, places = _compiled()
-    names = tuple(SHAPES)
-    text = shapes.sub(lambda found: f"[masked {names[(found.lastindex or 1) - 1]}]", text)
+    text = _without_key_ends(text)
+    for shape in SHAPES:
+        if any(trigger in text for trigger in shape.triggers):
+            text = _shape(shape.pattern).sub(f"[masked {shape.kind}]", text)
     lower = text.lower()
-    for place, pattern in places:
+    for place in PLACES:
         if any(trigger in lower for trigger in place.triggers):
-            text = pattern.sub(partial(_masked, place), text)
+            text = _place(place.pattern).sub(partial(_masked, place), text)
     return text
 
 
@@ -174,3 +216,25 @@ def _masked(place: Place, found: re.Match[str]) -> str:
     if secret.startswith("[masked") or place.doubt(secret):
         return found[0]
     return f"{before}[masked {place.kind}]{after}"
+
+
+_KEY_END = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_LONGEST_KEY_CHARS = 20_000
+
+
+def _without_key_ends(text: str) -> str:
+    """Text in which the end of a private key, its beginning cut off, is masked."""
+    if "-----END" not in text:
+        return text
+    kept, at = list[str](), 0
+    for end in _KEY_END.finditer(text):
+        before = text[max(at, end.start() - _LONGEST_KEY_CHARS) : end.start()]
+        if "-----BEGIN" in before:
+            continue
+        body = len(before) - len(before.rstrip(_KEY_CHARS))
+        kept += (text[at : end.start() - body], "[masked private key]")
+        at = end.end()
+    return "".join((*kept, text[at:]))
+
+
+_KEY_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\n\r>"

@@ -23,7 +23,7 @@ from mcp_context_server.core.digest import (
     todos,
 )
 from mcp_context_server.core.stated import stated_rules
-from mcp_context_server.core.text import Count, one_line, plain, quoted, shortened
+from mcp_context_server.core.text import Count, cut_before, one_line, plain, quoted, shortened
 from mcp_context_server.core.wording import Wording
 
 
@@ -41,6 +41,8 @@ class Asked:
 
     whole: tuple[str, ...]
     shown: tuple[str, ...]
+    omitted: int
+    """How many of the oldest, after the first, are left out for lack of room."""
 
 
 # ── 1 and 6: what the user asked for ─────────────────────────────────────────
@@ -49,20 +51,24 @@ class Asked:
 def asked(requests: Sequence[str], *, room: int, count: Count, words: Wording) -> Asked:
     """Requests cut to share a room fairly: short ones whole, long ones to the same length.
 
-    The first and the newest get three times the share of the others.
+    The first and the newest get three times the share of the others. Where there is no
+    room for a line of each, the oldest after the first are left out.
     """
-    sizes = [count(text) for text in requests]
-    ends = {0, len(requests) - 1}
-    parts = [3 if i in ends else 1 for i in range(len(requests))]
+    most = max(2, room // _SHORTEST_REQUEST)
+    omitted = max(0, len(requests) - most)
+    kept = [*requests[:1], *requests[1 + omitted :]]
+    sizes = [count(text) for text in kept]
+    ends = {0, len(kept) - 1}
+    parts = [3 if i in ends else 1 for i in range(len(kept))]
     share = _fair_share(sizes, parts, room)
     shown = tuple(
         shortened(text, max(_SHORTEST_REQUEST, int(share * part)), count, words.left_out)
-        for text, part in zip(requests, parts, strict=True)
+        for text, part in zip(kept, parts, strict=True)
     )
-    return Asked(tuple(requests), shown)
+    return Asked(tuple(kept), shown, omitted)
 
 
-_SHORTEST_REQUEST = 20
+_SHORTEST_REQUEST = 24
 
 
 def _fair_share(sizes: Sequence[int], parts: Sequence[int], room: int) -> float:
@@ -76,25 +82,33 @@ def _fair_share(sizes: Sequence[int], parts: Sequence[int], room: int) -> float:
     return float(room)
 
 
-def intent(requests: Asked, words: Wording, focus: str) -> Iterator[Entry]:
+def intent(
+    requests: Asked, words: Wording, focus: str, earlier: Sequence[str] = ()
+) -> Iterator[Entry]:
+    yield from (Entry(text, 800) for text in earlier)
     if focus:
         yield Entry(f"- {words.focus}: “{one_line(focus, 300)}”", 950)
     if len(requests.whole) > 1:
         yield Entry(f"{words.first_request}:\n{quoted(requests.shown[0])}", 1000)
-    for number, text in enumerate(requests.whole[1:-1], 2):
+    for number, text in enumerate(requests.whole[1:-1], 2 + requests.omitted):
         for rule in stated_rules(text):
-            yield Entry(f"- {words.rule} ({number}): “{rule.text}”", rule.weight + number / 1000)
+            line = f"- {words.rule} ({number}): “{rule.text}”"
+            if line not in earlier:
+                yield Entry(line, rule.weight + number / 1000)
     if requests.whole:
         yield Entry(words.newest_below, 900)
 
 
 def user_messages(requests: Asked, words: Wording) -> Iterator[Entry]:
     seen = dict[str, int]()
-    last = len(requests.whole)
-    for number, (whole, shown) in enumerate(zip(requests.whole, requests.shown, strict=True), 1):
+    last = len(requests.whole) + requests.omitted
+    if requests.omitted:
+        yield Entry(f"({requests.omitted} {words.more_requests})", 1400)
+    for at, (whole, shown) in enumerate(zip(requests.whole, requests.shown, strict=True)):
+        number = at + 1 + (requests.omitted if at else 0)
         if number == last:
             yield Entry(f"{number}.\n{quoted(shown)}", 2000)
-        elif number == 1:
+        elif at == 0:
             yield Entry(f"1. ({words.above})", 1500)
         elif whole in seen:
             yield Entry(f"{number}. ({words.same_as} {seen[whole]})", number)
@@ -109,7 +123,9 @@ _TERM = re.compile(r"\*\*([^*\n`]{3,40})\*\*")
 _MOST_LISTED = 8
 
 
-def concepts(story: Digest, words: Wording) -> Iterator[Entry]:
+def concepts(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterator[Entry]:
+    known = tuple(f"- {title}:" for title in (words.file_kinds, words.programs, words.terms))
+    yield from (Entry(text, 0.5) for text in earlier if not text.startswith(known))
     kinds = Counter(_extension(path) for path in story.files)
     if listed := ", ".join(f"{kind} ({n})" for kind, n in kinds.most_common(6) if kind):
         yield Entry(f"- {words.file_kinds}: {listed}", 3)
@@ -136,7 +152,8 @@ def _extension(path: str) -> str:
 # ── 4 and 5: what went wrong, and what was achieved ──────────────────────────
 
 
-def errors(story: Digest, words: Wording) -> Iterator[Entry]:
+def errors(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterator[Entry]:
+    yield from _before(earlier)
     for failure in failures(story.steps):
         if failure.error:
             open_bonus = 0 if failure.is_fixed else story.size / 4
@@ -155,8 +172,11 @@ def _failure(failure: Failure, words: Wording) -> str:
     return f"{line}; {words.fixed if failure.is_fixed else words.not_fixed}"
 
 
-def solved(story: Digest, words: Wording, first_number: int) -> Iterator[Entry]:
-    """Each earlier turn with what it came to, and the commits made."""
+def solved(
+    story: Digest, words: Wording, first_number: int, earlier: Sequence[str] = ()
+) -> Iterator[Entry]:
+    """Each finished turn with what it came to, answers given to questions, and commits made."""
+    yield from _before(earlier)
     for number, turn in enumerate(story.turns, first_number):
         is_last = turn is story.turns[-1]
         if turn.answer and not (is_last and turn.is_open):
@@ -165,14 +185,24 @@ def solved(story: Digest, words: Wording, first_number: int) -> Iterator[Entry]:
                 f"- {number} “{title}” {words.answered}: “{plain(turn.answer, 280)}”", turn.index
             )
     for step in story.steps:
+        if step.action.role == "ask" and step.outcome and not step.has_failed:
+            reply = one_line(step.outcome.text, 200)
+            yield Entry(
+                f"- {words.answer_of} “{one_line(step.action.gist, 80)}”: “{reply}”", step.index
+            )
         if not step.has_failed and (made := commit_subject(step)):
             yield Entry(f"- `git commit`: “{one_line(made, 100)}”", step.index + 0.5)
+
+
+def _before(earlier: Sequence[str]) -> Iterator[Entry]:
+    """Entries of an earlier summary: worth less than any of this one, the last most."""
+    return (Entry(text, rank - len(earlier)) for rank, text in enumerate(earlier))
 
 
 # ── 7: pending ───────────────────────────────────────────────────────────────
 
 
-def pending(story: Digest, words: Wording) -> Iterator[Entry]:
+def pending(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterator[Entry]:
     titles: tuple[tuple[Status, str], ...] = (
         ("in_progress", words.in_progress),
         ("open", words.open),
@@ -180,6 +210,8 @@ def pending(story: Digest, words: Wording) -> Iterator[Entry]:
         ("done", words.done),
     )
     listed = todos(story.steps)
+    if not listed:
+        yield from (Entry(text, 5) for text in earlier)
     for rank, (status, title) in enumerate(titles):
         for todo in listed:
             if todo.status == status:
@@ -223,7 +255,7 @@ def step_line(step: Step, words: Wording, *, excerpt_lines: int = 1) -> str:
     if action.role in ("edit", "write"):
         lines = [one_line(text, 100) for text in added_lines(action)[:excerpt_lines]]
         return "\n".join((f"{line}:", *(f"  + `{text}`" for text in lines))) if lines else line
-    if action.role in ("read", "search", "todo"):
+    if action.role in ("read", "grep", "glob", "todo"):
         return line
     last = next((x for x in reversed(step.outcome.text[-800:].splitlines()) if x.strip()), "")
     return f"{line} → `{one_line(last, 120)}`" if last else line
@@ -239,4 +271,4 @@ def next_step(story: Digest, words: Wording) -> Iterator[Entry]:
 def _ending(text: str) -> str:
     """The last paragraph, or the last 400 characters of it, from the beginning of a word."""
     last = text.rstrip()[-2_000:].rpartition("\n\n")[2].strip()
-    return last if len(last) <= 400 else "…" + last[-400:].partition(" ")[2]
+    return last if len(last) <= 400 else "…" + cut_before(last, 400).lstrip()

@@ -18,7 +18,7 @@ from mcp_context_server.core.outline import sections_of
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.text import Count, one_line, quoted, shortened, third_of_chars
-from mcp_context_server.core.wording import Wording, wording_for
+from mcp_context_server.core.wording import Wording, english, wording_for
 from mcp_context_server.core.working_set import default_policy, weighed_set
 
 Fault = Literal["empty", "too_short", "refused", "tool_call", "truncated", "not_smaller"]
@@ -93,10 +93,11 @@ _TOOL_CALL = re.compile(
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"(?:\W{0,4})(?:i'?m (?:sorry|unable|not able)|sorry,|i (?:can(?:'|no)t|cannot|won't|am unable|am sorry)"
-    r"|(?:there (?:is|are|was) )?no (?:prior |previous |earlier )?(?:conversation|history|messages?|context)"
-    r"|(?:as an ai|unfortunately|es tut mir leid|ich kann (?:das |dies )?nicht|désolé|je ne peux pas"
-    r"|lo siento|no puedo|desculpe|mi dispiace|извините|к сожалению|抱歉|很抱歉|对不起|申し訳|죄송))",
+    r"\W{0,4}(?:i'?m (?:sorry|unable|not able)|sorry,|i (?:can(?:'|no)t|won't|am (?:unable|sorry))"
+    r"|(?:there (?:is|are|was) )?no (?:prior |previous |earlier )?"
+    r"(?:conversation|history|messages?|context)|as an ai|unfortunately"
+    r"|es tut mir leid|ich kann (?:das |dies )?nicht|désolé|je ne peux pas|lo siento|no puedo"
+    r"|desculpe|mi dispiace|извините|к сожалению|抱歉|很抱歉|对不起|申し訳|죄송)",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"```[^`]*(?:```|$)|`[^`\n]*`")
@@ -134,9 +135,7 @@ def summary_text(answer: str) -> SummaryText:
     An unclosed analysis reaches to the summary's opening tag, or to the end where none
     follows. A tag right after a backtick is text about the tag.
     """
-    tags = [
-        _Tag(m[2].lower(), bool(m[1]), m.start(), m.end()) for m in _TAG.finditer(answer)
-    ]
+    tags = [_Tag(m[2].lower(), bool(m[1]), m.start(), m.end()) for m in _TAG.finditer(answer)]
     for ends_at_summary in (False, True):
         pieces = list(_kept(answer, tags, ends_at_summary))
         found = _inside(pieces)
@@ -170,7 +169,9 @@ def _kept(answer: str, tags: Sequence[_Tag], ends_at_summary: bool) -> Iterator[
 def _inside(pieces: Sequence[Piece]) -> SummaryText:
     """The text from the first opening tag of a summary to the last closing one."""
     opened = next((i for i, p in enumerate(pieces) if isinstance(p, _Tag) and not p.is_closing), -1)
-    closed = max((i for i, p in enumerate(pieces) if isinstance(p, _Tag) and p.is_closing), default=-1)
+    closed = max(
+        (i for i, p in enumerate(pieces) if isinstance(p, _Tag) and p.is_closing), default=-1
+    )
     end = closed if closed > opened else len(pieces)
     text = "".join(p for p in pieces[opened + 1 : end] if isinstance(p, str))
     text = _BLANK_LINES.sub("\n\n", text).strip()
@@ -269,10 +270,8 @@ def _requests_block(lost: Sequence[str], budget: int, count: Count, words: Wordi
 
 
 def _missing_sections(summary: str) -> tuple[str, ...]:
-    from mcp_context_server.core.wording import ENGLISH
-
     found = sections_of(summary)
-    return tuple(title for n, title in enumerate(ENGLISH.sections, 1) if n not in found)
+    return tuple(title for n, title in enumerate(english().sections, 1) if n not in found)
 
 
 def _missing_names(

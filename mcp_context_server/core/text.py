@@ -15,7 +15,28 @@ def third_of_chars(text: str) -> int:
 def one_line(text: str, chars: int) -> str:
     """Text on one line, cut at `chars` with an ellipsis."""
     line = " ".join(text[: 4 * chars + 200].split())
-    return line if len(line) <= chars else line[: chars - 1].rstrip() + "…"
+    return line if len(line) <= chars else cut(line, chars - 1).rstrip() + "…"
+
+
+_TOKEN_END = re.compile(r"[A-Za-z0-9_+=.~\-]{12,400}$")
+_TOKEN_CHAR = re.compile(r"[A-Za-z0-9_+=.~\-]")
+
+
+def cut(text: str, chars: int) -> str:
+    """The beginning of a text, not ending inside a long token.
+
+    Half a token is no use, and half a secret would not be recognised as one.
+    """
+    head = text[:chars]
+    if len(text) > chars and _TOKEN_CHAR.match(text[chars]):
+        inside = _TOKEN_END.search(head[-400:])
+        return head[: len(head) - len(inside[0])] if inside else head
+    return head
+
+
+def cut_before(text: str, chars: int) -> str:
+    """The last characters of a text, not beginning inside a long token."""
+    return cut(text[::-1], chars)[::-1]
 
 
 _FENCE = re.compile(r"```[^`]*(?:```|$)")
@@ -29,7 +50,7 @@ def plain(text: str, chars: int) -> str:
     if len(line) <= chars:
         return line
     end = max(line.rfind(stop, chars // 2, chars) for stop in (". ", "! ", "? ", "。"))
-    return line[: end + 1] if end > 0 else line[: chars - 1].rstrip() + "…"
+    return line[: end + 1] if end > 0 else cut(line, chars - 1).rstrip() + "…"
 
 
 def quoted(text: str) -> str:
@@ -55,4 +76,4 @@ def clipped(text: str, budget: int, count: Count) -> str:
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if count(text[:middle]) <= budget else (low, middle - 1)
-    return text[:low]
+    return cut(text, low)

@@ -1,6 +1,6 @@
 """The summary's own words, by language: section titles and the phrases between verbatim text."""
 
-import tomllib
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +12,10 @@ from mcp_context_server.core.language import language_of
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """What a summary says in its own voice, in one language; see `wording.toml`."""
+    """What a summary says in its own voice, in one language; see `wording.json`.
+
+    No phrase is an order to the reader. A language may leave out what is as in English.
+    """
 
     name: str
     """The language, in English."""
@@ -82,10 +85,11 @@ def english() -> Wording:
 @cache
 def wordings() -> Mapping[str, Wording]:
     """Every language of the table, by its two-letter code."""
-    source = files("mcp_context_server.core").joinpath("wording.toml").read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = tomllib.loads(source)
+    source = files("mcp_context_server.core").joinpath("wording.json").read_text(encoding="utf-8")
+    table: dict[str, dict[str, Any]] = json.loads(source)
     return {code: _wording({**table["en"], **phrases}) for code, phrases in table.items()}
 
 
 def _wording(phrases: Mapping[str, Any]) -> Wording:
-    return Wording(**{**phrases, "sections": tuple(phrases["sections"])})
+    given: dict[str, Any] = {**phrases, "sections": tuple(phrases["sections"])}
+    return Wording(**given)

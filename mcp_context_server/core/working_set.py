@@ -8,7 +8,7 @@ what the thing is and where it stands, and which reference opens its original.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -58,10 +58,8 @@ class WorkingItem:
     name: str
     where: Where
     """What it belongs to: where it stands most."""
-    what: str
-    """What it is, as far as the text tells: `func`, `class`, what was done to the file."""
-    source_id: str
-    """The call or message in which it stands, newest first choice."""
+    sources: tuple[str, ...]
+    """The calls in which it stands there, newest first; else the message it was named in."""
     weight: float
 
 
@@ -71,11 +69,18 @@ class WorkingSet:
 
     items: tuple[WorkingItem, ...]
     files: Mapping[str, FileUse]
+    steps: Mapping[str, Step]
+    """By call id."""
 
     @property
     def file_names(self) -> frozenset[str]:
         """The files as names, the way `names_in` would find them."""
         return frozenset(path.strip("./-") for path in self.files)
+
+    def what_is(self, item: WorkingItem) -> str:
+        """What a name is defined as, as far as the text tells; `func` where it is called."""
+        steps = [self.steps[id] for id in item.sources[:_LOOKED_UP_PASSAGES] if id in self.steps]
+        return next((what for step in steps if (what := _what(item.name, step))), "")
 
     def by_worth(self) -> list[WorkingItem]:
         """The items in the order in which a short index should take them.
@@ -126,14 +131,25 @@ def working_set(
 
 
 def weighed_set(
-    messages: Sequence[Message], story: Digest, *, policy: Policy, limit: int | None = None
+    messages: Sequence[Message],
+    story: Digest,
+    *,
+    policy: Policy,
+    limit: int | None = None,
+    focus: Collection[str] = (),
 ) -> WorkingSet:
-    """The working set of messages whose story is known already."""
+    """The working set of messages whose story is known already; `focus` names weigh more."""
     mentions = list(_weighed(messages, policy))
     weights = _total(mentions)
+    weights |= {name: _FOCUS_FACTOR * weights[name] for name in focus if name in weights}
     most = policy.working_set_items if limit is None else limit
     chosen = sorted(weights, key=lambda name: (-weights[name], name))[:most]
-    return WorkingSet(tuple(_described(chosen, weights, mentions, story)), story.files)
+    steps = {step.action.id: step for step in story.steps}
+    described = tuple(_described(chosen, weights, mentions, story, steps))
+    return WorkingSet(described, story.files, steps)
+
+
+_FOCUS_FACTOR = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +186,8 @@ def _described(
     weights: Mapping[str, float],
     mentions: Sequence[_Weighed],
     story: Digest,
+    steps: Mapping[str, Step],
 ) -> Iterator[WorkingItem]:
-    steps = {step.action.id: step for step in story.steps}
     used = story.files
     sources = _sources(set(chosen), mentions)
     known = {path.strip("./-"): path for path in used}
@@ -184,15 +200,15 @@ def _described(
         if name in known:
             path = known[name]
             where = Where("file", path)
-            yield WorkingItem("file", path, where, "", used[path].last_call_id, weight)
+            yield WorkingItem("file", path, where, (used[path].last_call_id,), weight)
         elif name in arguments:
-            yield WorkingItem("argument", name, NOWHERE, "", "", weight)
+            yield WorkingItem("argument", name, NOWHERE, (), weight)
         elif name in tails:
-            yield WorkingItem("path", name, Where("file", tails[name]), "", "", weight)
+            yield WorkingItem("path", name, Where("file", tails[name]), (), weight)
         elif name in parents:
-            yield WorkingItem("directory", name, NOWHERE, "", "", weight)
+            yield WorkingItem("directory", name, NOWHERE, (), weight)
         else:
-            yield _placed(name, weight, sources.get(name, {}), steps, places)
+            yield _placed(name, weight, sources.get(name, {}), places)
 
 
 def _tails(path: str) -> Iterator[str]:
@@ -223,10 +239,9 @@ def _placed(
     name: str,
     weight: float,
     sources: Mapping[tuple[str, str], float],
-    steps: Mapping[str, Step],
     places: Mapping[str, Where],
 ) -> WorkingItem:
-    """The item with the place where it stands most, and what it is there."""
+    """The item with the place where it stands most."""
     shape = shape_of(name)
     by_place = defaultdict[Where, float](float)
     for (call_id, _), share in sources.items():
@@ -234,14 +249,10 @@ def _placed(
             by_place[places[call_id]] += share
     if not by_place:
         message_id = max(sources, key=lambda s: sources[s])[1] if sources else ""
-        return WorkingItem(shape, name, NOWHERE, "", message_id, weight)
+        return WorkingItem(shape, name, NOWHERE, (message_id,), weight)
     where = max(by_place, key=lambda place: by_place[place])
-    ids = [call for call, _ in sources if places.get(call) == where]
-    what = next((w for id in ids[:_LOOKED_UP_PASSAGES] if (w := _what(name, steps[id]))), "")
-    return WorkingItem(shape, name, where, what, ids[0], weight)
-
-
-_LOOKED_UP_PASSAGES = 4
+    ids = tuple(call for call, _ in sources if places.get(call) == where)
+    return WorkingItem(shape, name, where, ids, weight)
 
 
 def place_of(step: Step) -> Where:
@@ -252,9 +263,9 @@ def place_of(step: Step) -> Where:
     match action.role:
         case "shell":
             return Where("command", subject(action))
-        case "search":
+        case "grep" | "glob":
             return Where("search", "")
-        case "agent" | "web" | "ask" | "skill":
+        case "subagent" | "web_search" | "web_fetch" | "ask" | "skill":
             return Where("report", one_line(action.gist, 60))
         case _:
             return Where("tool", action.tool)
@@ -291,4 +302,5 @@ def _what(name: str, step: Step) -> str:
     return "func" if is_called else ""
 
 
-_LOOKED_UP_PLACES = 12
+_LOOKED_UP_PASSAGES = 3
+_LOOKED_UP_PLACES = 8

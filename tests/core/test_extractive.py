@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_context_server.core.extractive import extractive_summary
-from mcp_context_server.core.wording import ENGLISH
+from mcp_context_server.core.wording import english
 
 
 def titles(summary: str) -> list[str]:
@@ -21,7 +21,7 @@ def section(summary: str, number: int) -> str:
 @pytest.mark.requirement("COMP-3", "COMP-12")
 def test_it_has_the_nine_sections_in_order_and_the_working_set():
     summary = extractive_summary(conversation("u:fix it", "t:300", "a:done"), budget_tokens=2_000)
-    numbered = [f"## {n}. {title}" for n, title in enumerate(ENGLISH.sections, 1)]
+    numbered = [f"## {n}. {title}" for n, title in enumerate(english().sections, 1)]
     assert titles(summary)[:9] == numbered
 
 
