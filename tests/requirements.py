@@ -25,6 +25,8 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-8": "A message is counted once; a new one costs only itself.",
     # ── spill, snip, micro-compact, collapse ──
     # ── compaction, restoration, session-memory compaction, breaker ──
+    "COMP-3": "A summary has nine sections in a fixed order, whoever writes it.",
+    "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
     # ── overflow recovery ──
     "REC-1": "A provider's error is read to its kind and figures; look-alikes are told apart.",
     "REC-2": "Output is lowered before history is touched; bytes drop media first.",
