@@ -124,31 +124,31 @@ class Policy(BaseModel):
     """Whether a session memory with content serves as the summary, before any summarizer."""
 
     # ── extractive summary and working-set index ─────────────────────────────
-    verbatim_requests_tokens: int = Field(20_000, ge=0)
+    verbatim_requests_tokens: int = Field(default=20_000, ge=0)
     """Most that the user messages kept verbatim across a compaction may take."""
-    verbatim_requests_fraction: float = Field(0.3, ge=0, le=1)
+    verbatim_requests_fraction: float = Field(default=0.3, ge=0, le=1)
     """Most of an extractive summary that the user's requests may take."""
-    story_fraction: float = Field(0.45, ge=0, le=1)
+    story_fraction: float = Field(default=0.45, ge=0, le=1)
     """How much of an extractive summary tells the story; the rest is files and working set."""
-    index_fraction: float = Field(0.3, ge=0, le=2)
+    index_fraction: float = Field(default=0.3, ge=0, le=2)
     """Size of the working-set index added to someone else's summary, as a share of the summary."""
-    index_tokens: int = Field(2_000, ge=0)
+    index_tokens: int = Field(default=2_000, ge=0)
     """Most that the working-set index added to someone else's summary may take."""
-    earlier_files_fraction: float = Field(0.2, ge=0, le=1)
+    earlier_files_fraction: float = Field(default=0.2, ge=0, le=1)
     """Most of the files' share for files known from an earlier summary only."""
-    smallest_summary_chars: int = Field(30, ge=1)
+    smallest_summary_chars: int = Field(default=30, ge=1)
     """Someone else's summary shorter than this is taken for a failure."""
-    working_set_checked: int = Field(60, ge=1)
+    working_set_checked: int = Field(default=60, ge=1)
     """How many things of the working set someone else's summary is checked for."""
     mask_secrets: bool = True
     """Whether key-shaped strings are masked in summaries, memory, logs and reports."""
-    working_set_items: int = Field(600, ge=1)
+    working_set_items: int = Field(default=600, ge=1)
     """How many things are weighed in detail for the working set."""
-    names_passage_chars: int = Field(60_000, ge=4)
+    names_passage_chars: int = Field(default=60_000, ge=4)
     """How much of one passage is read for names: its beginning and its end."""
-    names_old_passage_chars: int = Field(300, ge=4)
+    names_old_passage_chars: int = Field(default=300, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
-    names_scan_chars: int = Field(200_000, ge=0)
+    names_scan_chars: int = Field(default=200_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────
