@@ -87,6 +87,18 @@ def breakdown_table(status: Status) -> Table:
     return table
 
 
+def largest_table(status: Status) -> Table:
+    """The largest results in the view, with the ids by which they can be cleared or recalled."""
+    table = _table("Largest results", "tool", "file", "tokens", "id")
+    for largest in status.largest:
+        table.add_row(largest.tool, largest.file or "", f"{largest.tokens:,}", largest.tool_use_id)
+    return table
+
+
+def state_style(state: str) -> str:
+    return STATE_STYLES[state]
+
+
 def growth_table(inspection: Inspection) -> Table:
     """The window over the responses, with boundaries and thresholds."""
     status, points = inspection.status, _sampled(inspection.growth)

