@@ -271,10 +271,14 @@ def _is_next_key(after: str, end: int) -> bool:
     return _pattern(words.NEXT_KEY).match(after, end) is not None
 
 
+@cache
+def _cues() -> re.Pattern[str]:
+    return _pattern(tuple(f"(?P<{role}>{'|'.join(phrases)})" for role, phrases in _NEAREST))
+
+
 def _nearest(before: str) -> Role:
-    groups = (f"(?P<{role}>{'|'.join(phrases)})" for role, phrases in _NEAREST)
     last: Role = "plain"
-    for found in _pattern(tuple(groups)).finditer(before):
+    for found in _cues().finditer(before):
         last = next(role for role, _ in _NEAREST if found[role] is not None)
     return "prompt" if last == "plain" and _says(before, words.PROMPT) else last
 
