@@ -24,6 +24,8 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-7": "Tokens are told by class, and the classes add up to the total.",
     "TOK-8": "A message is counted once; a new one costs only itself.",
     # ── spill, snip, micro-compact, collapse ──
+    "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
+    "expected, or where the window forces it, and the figures behind it are told.",
     # ── compaction, restoration, session-memory compaction, breaker ──
     "COMP-3": "A summary has nine sections in a fixed order, whoever writes it.",
     "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
@@ -34,6 +36,9 @@ REQUIREMENTS: dict[str, str] = {
     "REC-4": "A window or a count that an error names is learned, where it is certain.",
     "REC-5": "A refused request is never sent again unchanged.",
     # ── pipeline and cache ──
+    "CACHE-1": "A system prompt is cached up to a marker, and whole where it has none.",
+    "CACHE-2": "Breakpoints stand on the ends of the last two user messages, and before an edit; "
+    "never too many, never on what can't be cached, never a long one after a short one.",
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
     # ── tool search ──
