@@ -292,12 +292,19 @@ def _has_failed(action: Action, outcome: Outcome) -> bool:
 
 def error_line(text: str) -> str:
     """The line that says best what went wrong; of equals the first, of a traceback the last."""
+    _, rejected, said = text[:_SCANNED_CHARS].partition(_REJECTED)
+    if rejected:
+        return rejected + said.strip()
     if len(text) > 2 * _SCANNED_CHARS:
         text = f"{text[:_SCANNED_CHARS]}\n{text[-_SCANNED_CHARS:]}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if any(line.startswith("Traceback") for line in lines):
         lines = [line for line in reversed(lines) if not line.startswith(("File ", "^", "~"))]
     return max(lines, key=_error_worth, default="")
+
+
+_REJECTED = "the user said:"
+"""Hosts put these words before what a person said when refusing a call."""
 
 
 def _error_worth(line: str) -> int:

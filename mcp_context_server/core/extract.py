@@ -192,7 +192,7 @@ def _role(tool: str, command: str | None) -> Role:
 
 _GIST_KEYS = (
     "command", "cmd", "script", "pattern", "query", "regex", "url", "subject", "description",
-    "skill", "name", "prompt", "question",
+    "skill", "name", "prompt", "question", "plan",
 )  # fmt: skip
 _LONGEST_GIST_CHARS = 4_000
 

@@ -29,6 +29,8 @@ def names_in(text: str) -> frozenset[str]:
     A name has at least five characters and something that prose has not: an
     underscore, a dot or slash inside, a change of case, a digit beside a letter.
     """
+    if "\\" in text:  # the n and t of escapes are no part of the names behind them
+        text = text.replace("\\n", " ").replace("\\t", " ")
     return frozenset(chain.from_iterable(map(_names, set(_TOKEN.findall(text)))))
 
 

@@ -124,7 +124,10 @@ _MOST_LISTED = 8
 
 
 def concepts(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterator[Entry]:
-    known = tuple(f"- {title}:" for title in (words.file_kinds, words.programs, words.terms))
+    known = tuple(
+        f"- {title}:"
+        for title in (words.file_kinds, words.programs, words.tools_called, words.terms)
+    )
     yield from (Entry(text, 0.5) for text in earlier if not text.startswith(known))
     kinds = Counter(_extension(path) for path in story.files)
     if listed := ", ".join(f"{kind} ({n})" for kind, n in kinds.most_common(6) if kind):
@@ -134,12 +137,15 @@ def concepts(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iter
         f"`{one_line(k, 40)}` {n}×" for k, n in programs.most_common(_MOST_LISTED) if k
     ):
         yield Entry(f"- {words.programs}: {listed}", 2)
+    tools = Counter(step.action.tool for step in story.steps)
+    if listed := ", ".join(f"{one_line(k, 40)} {n}×" for k, n in tools.most_common(12) if k):
+        yield Entry(f"- {words.tools_called}: {listed}", 1.5)
     terms = Counter(
         term.strip(" :.")
         for said in story.said[-60:]
         for term in set(_TERM.findall(said.text[:8000]))
     )
-    frequent = [term for term, n in terms.most_common(_MOST_LISTED) if n > 1]
+    frequent = [term for term, n in terms.most_common(_MOST_LISTED) if n > 1 and len(term) > 3]
     if frequent:
         yield Entry(f"- {words.terms}: {', '.join(frequent)}", 1)
 
@@ -163,7 +169,8 @@ def errors(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterat
 def _failure(failure: Failure, words: Wording) -> str:
     action = failure.step.action
     error = one_line(failure.error, 160)
-    line = f"- {action.tool} `{one_line(action.gist, 80)}` {words.failed}: `{error}`"
+    about = f" `{one_line(action.gist, 80)}`" if action.gist else ""
+    line = f"- {action.tool}{about} {words.failed}: `{error}`"
     if failure.fix:
         line += f" → “{plain(failure.fix, 150)}”"
     if failure.changed:
@@ -257,15 +264,29 @@ def step_line(step: Step, words: Wording, *, excerpt_lines: int = 1) -> str:
         return "\n".join((f"{line}:", *(f"  + `{text}`" for text in lines))) if lines else line
     if action.role in ("read", "grep", "glob", "todo"):
         return line
-    last = next((x for x in reversed(step.outcome.text[-800:].splitlines()) if x.strip()), "")
+    lines = step.outcome.text[-_RESULT_CHARS:].splitlines()
+    last = next((line for line in reversed(lines) if _SAYING.search(line)), "")
     return f"{line} → `{one_line(last, 120)}`" if last else line
+
+
+_RESULT_CHARS = 1_200
+_SAYING = re.compile(r"[^\W_]{3}")
+"""A line of a result that is more than brackets."""
 
 
 def next_step(story: Digest, words: Wording) -> Iterator[Entry]:
     if story.said:
-        is_open = story.turns[-1].is_open if story.turns else True
-        title = words.under_way if is_open else words.idle
-        yield Entry(f"{title}:\n{quoted(_ending(story.said[-1].text))}", 1)
+        last = story.said[-1]
+        yield Entry(f"{_standing(story, last.index, words)}:\n{quoted(_ending(last.text))}", 1)
+
+
+def _standing(story: Digest, last_said_index: int, words: Wording) -> str:
+    """Whether work was under way, had ended, or had not begun."""
+    turn = story.turns[-1] if story.turns else None
+    if turn is not None and turn.index > last_said_index:
+        return words.unanswered
+    has_more = any(todo.status == "in_progress" for todo in todos(story.steps))
+    return words.idle if turn is not None and not turn.is_open and not has_more else words.under_way
 
 
 def _ending(text: str) -> str:

@@ -29,13 +29,13 @@ class Wording:
     focus: str
     file_kinds: str
     programs: str
+    tools_called: str
     terms: str
     # section 3 and the working set
     read: str
     edited: str
     written: str
     newest_change: str
-    stale: str
     tools: str
     directories: str
     ids: str
@@ -69,7 +69,7 @@ class Wording:
     no_result: str
     under_way: str
     idle: str
-    earlier: str
+    unanswered: str
     none: str
 
 

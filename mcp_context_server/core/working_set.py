@@ -35,6 +35,9 @@ PLACE_WEIGHTS: Mapping[Place, float] = {
 }
 """How much a mention says about what will be needed, by where it stands."""
 
+OWN_PLACES: frozenset[Place] = frozenset({"call", "said", "asked"})
+"""Where the user and the assistant name things themselves."""
+
 _AGE_OFFSET_MESSAGES = 20
 """A mention weighs 1 / (this + its age in messages)."""
 
@@ -140,13 +143,14 @@ def weighed_set(
 ) -> WorkingSet:
     """The working set of messages whose story is known already; `focus` names weigh more."""
     mentions = list(_weighed(messages, policy))
-    weights = _total(mentions)
+    weights, once = _total(mentions)
     weights |= {name: _FOCUS_FACTOR * weights[name] for name in focus if name in weights}
     most = policy.working_set_items if limit is None else limit
     chosen = sorted(weights, key=lambda name: (-weights[name], name))[:most]
     steps = {step.action.id: step for step in story.steps}
-    described = tuple(_described(chosen, weights, mentions, story, steps))
-    return WorkingSet(described, story.files, steps)
+    described = _described(chosen, weights, mentions, story, steps)
+    kept = tuple(each for each in described if each.name not in once or each.where.kind == "file")
+    return WorkingSet(kept, story.files, steps)
 
 
 _FOCUS_FACTOR = 8.0
@@ -170,12 +174,26 @@ def _weighed(messages: Sequence[Message], policy: Policy) -> Iterator[_Weighed]:
             unread -= mention.chars
 
 
-def _total(mentions: Iterable[_Weighed]) -> dict[str, float]:
-    weights = defaultdict[str, float](float)
+def _total(mentions: Iterable[_Weighed]) -> tuple[dict[str, float], frozenset[str]]:
+    """The weight of every name, and the names that came up once only, and not in our own words."""
+    weights, passages = defaultdict[str, float](float), Counter[str]()
     for each in mentions:
+        passages.update(each.mention.names)
         for name in each.mention.names:
             weights[name] += each.weight
-    return {name: weight for name, weight in weights.items() if not is_noise(name)}
+        if each.mention.place in OWN_PLACES:
+            passages.update(each.mention.names)
+    once = frozenset(name for name, times in passages.items() if times < 2)
+    telling = {
+        name: weight * (_ONCE_FACTOR if name in once else 1)
+        for name, weight in weights.items()
+        if not is_noise(name)
+    }
+    return telling, once
+
+
+_ONCE_FACTOR = 0.15
+"""A name that one result showed is seldom needed; in a file that was read, now and then."""
 
 
 # ── what a thing is, and where it stands ─────────────────────────────────────
