@@ -11,6 +11,7 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-1": "The method `claude-code` reproduces that host's own rule of thumb.",
     "TOK-2": "The default method prices text by tokenizer family, class and kind of character.",
     "TOK-3": "Reported usage of any provider anchors the count; what says nothing is ignored.",
+    "TOK-4": "Chunks of one API response count as one response, adjacent or not.",
     "TOK-5": "A session corrects its estimates by the usage that comes back, within bounds.",
     "TOK-7": "Tokens are told by class, and the classes add up to the total.",
     "TOK-8": "A message is counted once; a new one costs only itself.",
