@@ -174,15 +174,15 @@ class Policy(BaseModel):
     """Estimates below this are too small to tell a cut input by."""
 
     # ── prompt cache ─────────────────────────────────────────────────────────
-    cache_breakpoints: int = Field(4, ge=0, le=4)
+    cache_breakpoints: int = Field(default=4, ge=0, le=4)
     """Most breakpoints in a request, those on tools and system included; the API takes 4."""
-    cache_user_messages: int = Field(2, ge=0)
+    cache_user_messages: int = Field(default=2, ge=0)
     """On how many of the latest user messages a breakpoint goes, moving on each turn."""
     cache_ttl: Literal["5m", "1h"] = "5m"
     """How long the conversation's breakpoints last; the long one costs more to write."""
-    cache_lookback_blocks: int = Field(20, ge=1)
+    cache_lookback_blocks: int = Field(default=20, ge=1)
     """Positions, the breakpoint's included, where the API looks for an earlier entry."""
-    cache_requests_expected: int = Field(10, ge=1)
+    cache_requests_expected: int = Field(default=10, ge=1)
     """Requests still expected, over which clearing while the cache is warm must pay back."""
 
     # ── session memory ───────────────────────────────────────────────────────

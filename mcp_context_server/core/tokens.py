@@ -10,12 +10,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import sqrt
-from operator import add, attrgetter
+from operator import add, attrgetter, mul
 from typing import Any, cast
 
 from mcp_context_server.core.calibration import Calibration
 from mcp_context_server.core.characters import count_characters, utf8
-from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
+from mcp_context_server.core.claude_code import (
+    claude_code_text_tokens,
+    claude_code_tokens,
+    compact_json,
+)
 from mcp_context_server.core.coefficients import (
     CLASSES,
     FAMILIES,
@@ -178,7 +182,7 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
     """The tokens of tool definitions, as JSON."""
     row = _Row(prices(family))
     for tool in tools:
-        row.add_json(tool, "tools")
+        row.add_text(compact_json(tool), "tools")
     return row.tally()
 
 
@@ -234,9 +238,7 @@ class _Row:
     def add_text(self, text: str, kind: Class) -> None:
         """Price a text; it never has more tokens than bytes."""
         if text:
-            rates = self.prices.kinds[kind]
-            counted = count_characters(text)
-            tokens = sum(map(float.__mul__, rates, map(float, counted)))
+            tokens = sum(map(mul, self.prices.kinds[kind], count_characters(text)))
             most = len(text) if text.isascii() else len(utf8(text))
             self.add(min(tokens, most), kind)
 
@@ -305,12 +307,12 @@ class _Row:
 
     def add_json(self, value: object, kind: Class) -> None:
         """Price the keys and values of a JSON value as text."""
-        self.add_text("\n".join(_leaves(value)), kind)
+        self.add_text(" ".join(_leaves(value)), kind)
 
     def add_unknown(self, block: Block) -> None:
         """Price a block of unknown type: sealed text and media as such, all else as text."""
         sealed = list[tuple[str, str]]()
-        self.add_text("\n".join(_leaves(block, sealed)), "other")
+        self.add_text(" ".join(_leaves(block, sealed)), "other")
         for key, value in sealed:
             if key in _SEALED_KEYS:
                 self.add(sealed_characters(value) * self.prices.hidden_character, "other")

@@ -14,6 +14,8 @@ LARGEST_TOKENS = 1_000_000_000
 """A count above this is no count; the largest windows hold a hundredth of it."""
 PLACEHOLDER_TOKENS = 10
 """The most that a host has been seen to store as `output_tokens` of an unfinished response."""
+FINAL_SHARE = 0.5
+"""An output below this share of what the response is estimated at was stored before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,13 @@ class Usage:
         return self.prompt + self.output
 
     def response_tokens(self, *, estimated: float) -> float:
-        """The response's size: the reported output, or its estimate where that is a placeholder."""
-        return estimated if not self.is_output_final and self.output < estimated else self.output
+        """The response's size: the reported output, or the estimate where that can't be all.
+
+        Hosts store what was known when a response began or was under way; what is
+        at least half of the estimate is believed, placeholders only above it.
+        """
+        believed = estimated * FINAL_SHARE if self.is_output_final else estimated
+        return self.output if self.output >= believed else estimated
 
 
 @dataclass(frozen=True, slots=True)
