@@ -22,6 +22,8 @@ class FieldWeight(BaseModel):
     """How far a field longer than usual makes each of its words worth less."""
     typical_terms: float = Field(gt=0)
     """The usual length of the field, in terms."""
+    sense_weight: int = Field(ge=0)
+    """How much a word here says about what the tool means."""
 
 
 class ToolRanking(BaseModel):
@@ -30,32 +32,38 @@ class ToolRanking(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     fields: dict[str, FieldWeight] = {
-        "name": FieldWeight(weight=3, length_penalty=0.5, typical_terms=3),
-        "server": FieldWeight(weight=3, length_penalty=0, typical_terms=2),
-        "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5),
-        "lead": FieldWeight(weight=1, length_penalty=0.8, typical_terms=10),
-        "rest": FieldWeight(weight=0.5, length_penalty=0.8, typical_terms=20),
-        "parameters": FieldWeight(weight=0.5, length_penalty=0.6, typical_terms=6),
-        "parameter_texts": FieldWeight(weight=0.3, length_penalty=0.7, typical_terms=20),
-        "compounds": FieldWeight(weight=1.5, length_penalty=0, typical_terms=3),
+        "name": FieldWeight(weight=3.5, length_penalty=0.5, typical_terms=3, sense_weight=10),
+        "server": FieldWeight(weight=4, length_penalty=0, typical_terms=2, sense_weight=7),
+        "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5, sense_weight=10),
+        "lead": FieldWeight(weight=1, length_penalty=0.55, typical_terms=10, sense_weight=10),
+        "rest": FieldWeight(weight=0.4, length_penalty=0.8, typical_terms=20, sense_weight=3),
+        "parameters": FieldWeight(weight=0.6, length_penalty=0.45, typical_terms=6, sense_weight=3),
+        "parameter_texts": FieldWeight(
+            weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
+        ),
+        "compounds": FieldWeight(weight=0.3, length_penalty=0, typical_terms=3, sense_weight=0),
     }
     """The fields of a definition, by name."""
-    saturation: float = Field(default=1.4, gt=0)
+    saturation: float = Field(default=1.7, gt=0)
     """How soon more occurrences of a word stop counting (the k1 of BM25)."""
     query_words: int = Field(default=64, ge=1)
     """Words of a query that are looked at; what follows is dropped."""
-    repeat_weight: float = Field(default=0.25, ge=0)
+    repeat_weight: float = Field(default=0.3, ge=0)
     """What the second and third mention of a word in a query add."""
-    compound_weight: float = Field(default=0.8, ge=0)
+    compound_weight: float = Field(default=0.6, ge=0)
     """Worth of two neighbouring query words found written as one."""
-    synonym_weight: float = Field(default=0.2, ge=0)
+    synonym_weight: float = Field(default=0.25, ge=0)
     """Worth of a synonym."""
     spelling_weight: float = Field(default=0.5, ge=0)
     """Worth of a word that the query probably misspells."""
-    name_coverage: float = Field(default=0.15, ge=0)
+    name_coverage: float = Field(default=0.35, ge=0)
     """What a name of which the query has every word gains, as a fraction."""
-    rerank_tools: int = Field(default=200, ge=1)
+    rerank_tools: int = Field(default=100, ge=1)
     """How many of the best are looked at more closely."""
+    sense_share: float = Field(default=0.35, ge=0, le=1)
+    """Share of nearness in sense in the final score, the rest being words in common."""
+    server_crowding: float = Field(default=0.08, ge=0)
+    """What each tool of a server loses for each one before it, from the third on."""
 
 
 class Policy(BaseModel):
