@@ -21,7 +21,7 @@ CLASS_NAMES = {
     "result": "tool results",
     "text": "assistant text",
     "thinking": "thinking",
-    "signature": "thinking signatures",
+    
     "tool_use": "tool calls",
     "image": "images",
     "document": "documents",
