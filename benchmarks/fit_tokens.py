@@ -1,21 +1,27 @@
 """Fit the prices of `token_coefficients.json` on usage that providers reported.
 
-    python benchmarks/fit_tokens.py TRUTH.tsv.gz
+    python benchmarks/fit_tokens.py TRUTH.tsv.gz [--check]
 
 Needs numpy and scipy. A row of the input is one API call: how much its prompt
 grew, what the response before it had cost, and the characters that were added
-between the two by class and by kind. Each family is fitted by least absolute
+between the two, by class and by kind. A family is fitted by least absolute
 relative deviation on three kinds of equation at once:
 
 - growth − output of the response before = what the input holds (output known);
-- output = what the response holds (output known);
-- growth = both (output not known).
+- output of the response before = what it holds (output known, nothing hidden);
+- growth = both (output not known, or partly hidden reasoning).
+
+The report shows errors on conversations that were left out of the fit (five
+folds); the file is written from all of them, unless `--check` is given.
 """
 
 import csv
 import gzip
 import json
 import sys
+import zlib
+from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,150 +36,313 @@ FAMILY_OF_MODEL = (
     ("claude", "claude"),
     ("gpt-5", "gpt-5"),
     ("gemini", "gemini"),
+    ("google/gemini", "gemini"),
     ("glm", "glm"),
     ("deepseek", "deepseek"),
 )
-SPOILT = set("cmbxn")
-"""Flags of rows whose growth is not what was added: compacted, cleared, branched, switched."""
+SPOILT_FLAGS = set("cmbxn")
+"""Rows whose growth is not what was added: compacted, cleared, branched, model switched."""
+SPOILT_TOOLS = {"ExitPlanMode", "EnterPlanMode"}
+"""Calls whose input the host filled in by itself, so that it was never output."""
+NOTHING_HIDDEN = {"claude", "claude-4-7", "glm", "deepseek"}
+"""Families whose output is what their stored response holds; others reason out of sight."""
+NO_LESS_THAN = 200
+"""Tokens: below this, deviation counts absolute, not relative."""
+FOLDS = 5
 
-INPUT = ("in_w", "in_wc", "in_d", "in_p", "in_nl", "in_sp", "in_other", "cjk_in", "n_res")
-OUTPUT = ("atext", "think", "sig", "tooluse", "n_use", "cjk_out")
+KINDS = {
+    "word": "in_w",
+    "letter": "in_wc",
+    "digit": "in_d",
+    "punctuation": "in_p",
+    "newline": "in_nl",
+    "space": "in_sp",
+    "control": "in_other",
+}
+INPUT = (*KINDS.values(), "cjk_in", "n_res")
+OUTPUT = ("atext", "think", "hidden", "tooluse", "n_use", "cjk_out")
 COLUMNS = (*INPUT, *OUTPUT)
-HIGHEST = dict(zip(COLUMNS, (2, 1, 2, 2, 4, 1, 3, 3, 100, 1, 1, 0.5, 1, 150, 3), strict=True))
+HIGHEST = dict(zip(COLUMNS, (2, 1, 2, 2, 4, 1, 3, 3, 100, 1, 1, 1, 1, 150, 3), strict=True))
 
-KINDS = ("word", "letter", "digit", "punctuation", "newline", "space", "control")
+LOWEST = {"in_wc": 0.06}
+"""Long words are common in other languages than the rows'; letters can't be next to free."""
 
-TYPICAL = {  # kinds per character of JSON or text, of what assistants write
-    "text": (0.139, 0.733, 0.0135, 0.0802, 0.0141, 0.1446, 0.0),
-    "thinking": (0.156, 0.774, 0.0121, 0.0505, 0.0101, 0.1517, 0.0),
-    "tool_use": (0.113, 0.680, 0.0093, 0.1117, 0.0175, 0.0893, 0.0),
+SIGNATURE_CHARACTERS = 228
+"""Length of the signature of an empty thought; each character of it adds the next figure."""
+SIGNATURE_PER_CHARACTER = 1.35
+
+TYPICAL = {
+    "text": (0.145, 0.735, 0.0132, 0.0749, 0.0116, 0.1455, 0.0),
+    "thinking": (0.159, 0.774, 0.0119, 0.053, 0.0096, 0.1508, 0.0),
+    "tool_use": (0.127, 0.704, 0.0147, 0.0975, 0.0096, 0.0927, 0.0102),
 }
-"""The kinds in a character of what assistants write; of a call, in a character of its JSON."""
+"""The kinds in one character of what assistants write; of a call, in one of its JSON.
 
-SCRIPTS = {
-    "latin": 0.75,
-    "cyrillic": 0.45,
-    "arabic": 0.6,
-    "indic": 0.75,
-    "symbol": 0.9,
-    "kana": 0.9,
-    "han": 1.0,
-    "hangul": 0.95,
-    "emoji": 2.2,
+The input says only how long those were, so a class's scale is its price per
+character over what the kinds would make of typical text.
+"""
+SCALED = {"text": "atext", "thinking": "think", "tool_use": "tooluse"}
+SEEN_IN_TEXT = {"claude": {"text": 0.94, "tool_use": 0.9, "call": 1.15}}
+"""What is left of a scale or a price where the text itself is known, not only its length:
+measured with the finished estimator on 20 recorded conversations of 1,200 increments."""
+FITTED_SCALES = {
+    "claude": SCALED,
+    "claude-4-7": {"text": "atext", "tool_use": "tooluse"},
+    "glm": SCALED,
+    "deepseek": SCALED,
+    "gemini": {"text": "atext", "tool_use": "tooluse"},
+    "general": SCALED,
 }
-"""Tokens of a character as a share of a Han character's; the data has too few to fit each."""
+"""The scales that a family's rows can tell; any other is 1: it is the same tokenizer."""
+
+SCRIPTS = ("latin", "cyrillic", "arabic", "indic", "symbol", "kana", "han", "hangul", "emoji")
+OLDER_SHARES = (0.7, 0.42, 0.75, 0.9, 0.85, 0.93, 1.0, 0.93, 2.0)
+NEWER_SHARES = (0.6, 0.35, 0.45, 0.45, 0.75, 0.85, 1.0, 0.72, 1.9)
+"""A character's price as a share of a Han character's, measured on a sentence in each of 16
+languages with published tokenizers (cl100k and Anthropic's first; o200k and DeepSeek's):
+the rows hold too little of most scripts to fit each."""
+DEFAULT_HAN = {"claude": 1.15, "claude-4-7": 1.5}
+
+IMAGE = {"pixels_per_token": 750, "longest_edge_pixels": 2048, "most_tokens": 3072}
+IMAGES = {
+    "claude": {"pixels_per_token": 750, "longest_edge_pixels": 1568, "most_tokens": 1568},
+    "claude-4-7": {"pixels_per_token": 750, "longest_edge_pixels": 2576, "most_tokens": 4784},
+    "gpt-5": {"pixels_per_token": 1024, "longest_edge_pixels": 2048, "most_tokens": 3072},
+    "gemini": {"pixels_per_token": 750, "longest_edge_pixels": 3072, "most_tokens": 1120},
+}
+"""As the vendors document them; the rows hold a dozen pictures."""
+UNKNOWN_MEDIA = {
+    "default_image": 1500.0,
+    "default_image_noise": 700.0,
+    "pdf_page": 2300.0,
+    "default_document": 5000.0,
+    "default_document_noise": 3000.0,
+}
+
+FAMILIES = ("claude", "claude-4-7", "gpt-5", "gemini", "glm", "deepseek", "general")
+
+
+def main(path, *, write):
+    rows = read(path)
+    entries = {}
+    for family in FAMILIES:
+        chosen = rows_of(rows, family)
+        fitted = fit(chosen, family)
+        errors = held_out(chosen, family)
+        entries[family] = entry(family, fitted, spread(errors))
+        report(family, fitted, errors)
+    if write:
+        text = json.dumps({"families": entries}, indent=2) + "\n"
+        TARGET.write_text(text, encoding="utf-8")
 
 
 def read(path):
+    """The rows that a fit can use, with what is derived from them."""
     with gzip.open(path, "rt", encoding="utf-8") as lines:
-        rows = list(csv.DictReader(lines, delimiter="\t"))
-    for row in rows:
-        for name in row.keys() - {"fmt", "sid", "model", "flags", "tools"}:
-            row[name] = int(row[name])
-        row["cjk_out"] = max(0, row["cjk"] - row["cjk_in"])
-        row["family"] = next(
-            (
-                f
-                for p, f in FAMILY_OF_MODEL
-                if row["model"].startswith(p) or f"/{p}" in row["model"]
-            ),
-            "general",
-        )
-    return [
-        row for row in rows if row["i"] > 0 and not SPOILT & set(row["flags"]) and not row["imgs"]
-    ]
+        rows = [_typed(row) for row in csv.DictReader(lines, delimiter="\t")]
+    return [row for row in rows if _is_sound(row)]
 
 
-def equations(rows, *, reasoning_hidden):
-    """Matrix, truths and weights of the three kinds of equation."""
-    X, y = [], []
-    for row in rows:
-        inputs = [row[name] for name in INPUT]
-        outputs = [row[name] for name in OUTPUT]
-        if row["out_prev"] >= 0:
-            X.append(inputs + [0] * len(OUTPUT))
-            y.append(row["delta"] - row["out_prev"])
-            if not reasoning_hidden:
-                X.append([0] * len(INPUT) + outputs)
-                y.append(row["out_prev"])
-        else:
-            X.append(inputs + outputs)
-            y.append(row["delta"])
-    X, y = np.array(X, float), np.array(y, float)
-    return X, y, 1 / np.maximum(y, 200)
+def _typed(raw):
+    texts = ("fmt", "sid", "model", "flags", "tools")
+    row = {name: value if name in texts else int(value) for name, value in raw.items()}
+    families = (f for prefix, f in FAMILY_OF_MODEL if row["model"].startswith(prefix))
+    row["family"] = next(families, "general")
+    row["cjk_out"] = max(0, row["cjk"] - row["cjk_in"])
+    row["hidden"] = _hidden(row["sig"], row["think"])
+    row["fold"] = zlib.crc32(row["sid"].encode()) % FOLDS
+    return row
 
 
-def least_absolute(X, y, weights, highest, rounds=40):
-    """Non-negative bounded least absolute deviation, by reweighting."""
-    bounds = (np.zeros(X.shape[1]), np.array(highest, float))
-    solution = lsq_linear(X * weights[:, None], y * weights, bounds=bounds).x
-    for _ in range(rounds):
-        off = np.abs(y - X @ solution) * weights
-        w = weights / np.sqrt(np.maximum(off, 0.02))
-        solution = lsq_linear(X * w[:, None], y * w, bounds=bounds).x
-    return solution
+def _hidden(signature, thinking):
+    """Characters of thought that a signature seals beyond those that are stored as text."""
+    sealed = (signature - SIGNATURE_CHARACTERS) / SIGNATURE_PER_CHARACTER
+    return max(0.0, sealed - thinking) if signature else 0.0
 
 
-def fit(rows, family):
-    X, y, weights = equations(rows, reasoning_hidden=family == "gpt-5")
-    return dict(
-        zip(COLUMNS, least_absolute(X, y, weights, [HIGHEST[c] for c in COLUMNS]), strict=True)
+def _is_sound(row):
+    return (
+        row["i"] > 0
+        and not SPOILT_FLAGS & set(row["flags"])
+        and not SPOILT_TOOLS & set(row["tools"].split(","))
+        and not row["imgs"]
     )
 
 
-def entry(fitted, fallback):
+def rows_of(rows, family):
+    """A family's own rows; for `general`, those of every family but Claude's."""
+    if family == "general":
+        return [row for row in rows if not row["family"].startswith("claude")]
+    return [row for row in rows if row["family"] == family]
+
+
+def equations(rows, family):
+    """Matrix, truths and weights of the three kinds of equation."""
+    counts = defaultdict(int)
+    for row in rows:
+        counts[row["model"]] += 1
+    equal = len(rows) / len(counts)
+    matrix, truths, weights = [], [], []
+    for row in rows:
+        inputs, outputs = [row[name] for name in INPUT], [row[name] for name in OUTPUT]
+        known = row["out_prev"] >= 0
+        nothing, none = [0] * len(INPUT), [0] * len(OUTPUT)
+        parts = [(inputs + (none if known else outputs), row["delta"] - max(row["out_prev"], 0))]
+        if known and row["family"] in NOTHING_HIDDEN:
+            parts.append((nothing + outputs, row["out_prev"]))
+        elif known:
+            parts.append((inputs + outputs, row["delta"]))
+        share = equal / counts[row["model"]] if family == "general" else 1.0
+        for left, right in parts:
+            matrix.append(left)
+            truths.append(right)
+            weights.append(share / max(right, NO_LESS_THAN))
+    return np.array(matrix, float), np.array(truths, float), np.array(weights, float)
+
+
+def fit(rows, family):
+    matrix, truths, weights = equations(rows, family)
+    highest = [HIGHEST[name] for name in COLUMNS]
+    solution = least_absolute(matrix, truths, weights, highest)
+    return dict(zip(COLUMNS, solution.tolist(), strict=True))
+
+
+def least_absolute(matrix, truths, weights, highest, rounds=15):
+    """Least absolute deviation within bounds, by least squares weighted anew each round."""
+    lowest = [LOWEST.get(name, 0.0) for name in COLUMNS]
+    bounds = (np.array(lowest), np.array(highest, float))
+    solution = lsq_linear(matrix * weights[:, None], truths * weights, bounds=bounds).x
+    for _ in range(rounds):
+        off = np.abs(truths - matrix @ solution) * weights
+        w = weights / np.sqrt(np.maximum(off, 0.02))
+        solution = lsq_linear(matrix * w[:, None], truths * w, bounds=bounds).x
+    return solution
+
+
+def held_out(rows, family):
+    """Rows with what a fit on the other folds says of them: of all, and with the output known."""
+    found = []
+    for fold in range(FOLDS):
+        train = [row for row in rows if row["fold"] != fold]
+        test = [row for row in rows if row["fold"] == fold]
+        if not train or not test:
+            continue
+        prices = fit(train, family)
+        for row in test:
+            inputs = sum(prices[name] * row[name] for name in INPUT)
+            outputs = sum(prices[name] * row[name] for name in OUTPUT)
+            found.append({**row, "inputs": inputs, "guess": inputs + outputs})
+    return sorted(found, key=lambda row: (row["sid"], row["i"]))
+
+
+def stretches(rows):
+    """The rows of each conversation that has 10 and more."""
+    by_conversation = defaultdict(list)
+    for row in rows:
+        by_conversation[row["sid"]].append(row)
+    return [kept for kept in by_conversation.values() if len(kept) >= 10]
+
+
+def spread(rows):
+    """Standard errors: shared by a conversation's text, of each piece, and of each message.
+
+    The shared part is what is left over whole conversations; the others are set
+    so that nine increments in ten lie within 1.645 errors, small ones and large.
+    """
+    ratios = [abs(guess / truth - 1) for guess, truth in map(_whole, stretches(rows)) if truth > 0]
+    shared = float(np.quantile(ratios, 0.9)) / WIDTH if len(ratios) >= 5 else 0.1
+    shared = min(max(shared, 0.03), 0.1)
+    guess, truth = np.array([_estimated(row) for row in rows]).T
+    off = np.abs(guess - truth) / WIDTH
+    best = (np.inf, 0.0, 0.0)
+    for fraction in np.arange(0.02, 0.42, 0.04):
+        for noise in np.arange(5, 405, 10):
+            error = np.sqrt((shared * guess) ** 2 + (fraction * guess) ** 2 + noise**2)
+            loss = sum(abs(np.mean((off <= error)[size]) - 0.91) for size in _sizes(guess))
+            best = min(best, (loss, fraction, noise))
+    return {"shared": shared, "fraction": float(best[1]), "noise": float(best[2])}
+
+
+WIDTH = 1.645
+"""Standard errors on either side of an estimate that nine truths in ten lie within."""
+
+
+def _estimated(row):
+    """What is left to estimate of a row's growth, with its truth."""
+    if row["out_prev"] >= 0 and row["family"] not in NOTHING_HIDDEN:
+        return row["inputs"], row["delta"] - row["out_prev"]
+    return row["guess"], row["delta"]
+
+
+def _whole(rows):
+    guess, truth = np.array([_estimated(row) for row in rows]).T
+    return guess.sum(), truth.sum()
+
+
+def _sizes(guess):
+    """Masks of the increments by size, where there are enough of one."""
+    edges = (0, 200, 500, 1_500, 5_000, np.inf)
+    masks = [(guess >= low) & (guess < high) for low, high in pairwise(edges)]
+    return [mask for mask in masks if mask.sum() >= 15]
+
+
+def entry(family, fitted, errors):
     """A family's entry of the data file."""
-    per_kind = [fitted[c] for c in ("in_w", "in_wc", "in_d", "in_p", "in_nl", "in_sp", "in_other")]
-    han = fitted["cjk_in"] if fitted["cjk_in"] > 0.3 else fallback["han"]
-    scale = {}
-    for name, column in (("text", "atext"), ("thinking", "think"), ("tool_use", "tooluse")):
-        typical = float(np.dot(per_kind, TYPICAL[name]))
-        scale[name] = (
-            round(fitted[column] / typical, 3) if fitted[column] > 0.05 else fallback[name]
-        )
+    per_kind = {kind: fitted[column] for kind, column in KINDS.items()}
+    han = fitted["cjk_in"] if 0.5 < fitted["cjk_in"] < 2.0 else DEFAULT_HAN.get(family, 0.95)
+    shares = OLDER_SHARES if family.startswith("claude") else NEWER_SHARES
+    typical = {name: float(np.dot(list(per_kind.values()), TYPICAL[name])) for name in TYPICAL}
+    scales = FITTED_SCALES.get(family, {})
+    seen = SEEN_IN_TEXT.get(family, {})
+    letters = per_kind["letter"] + per_kind["word"] / 5
     return {
         "kinds": {
-            **{kind: round(float(price), 4) for kind, price in zip(KINDS, per_kind, strict=True)},
-            **{script: round(share * han, 3) for script, share in SCRIPTS.items()},
+            **{kind: round(price, 4) for kind, price in per_kind.items()},
+            **{script: round(s * han, 3) for script, s in zip(SCRIPTS, shares, strict=True)},
         },
-        "class_scales": scale,
-        "signature_character": round(float(fitted["sig"]), 4) or fallback["sig"],
-        "call": round(float(fitted["n_use"]), 1),
-        "result": round(float(fitted["n_res"]), 1),
+        "class_scales": {
+            name: round(fitted[column] / typical[name] * seen.get(name, 1.0), 3)
+            for name, column in scales.items()
+        },
+        "hidden_character": round(fitted["hidden"] if fitted["hidden"] > 0.15 else letters, 4),
+        "call": round(fitted["n_use"] * seen.get("call", 1.0), 1),
+        "result": round(fitted["n_res"], 1),
+        "message": 0.0,
+        **UNKNOWN_MEDIA,
+        "image": IMAGES.get(family, IMAGE),
+        "spread_fraction": round(errors["shared"], 3),
+        "noise_fraction": round(errors["fraction"], 3),
+        "noise": round(errors["noise"] / 2**0.5, 1),  # a row is two messages
     }
 
 
-def main(path):
-    rows = read(path)
-    families = {}
-    for family in ("claude", "claude-4-7", "gpt-5", "gemini", "glm", "deepseek", "general"):
-        chosen = [
-            r
-            for r in rows
-            if r["family"] == family
-            or (family == "general" and r["family"] not in ("claude", "claude-4-7"))
-        ]
-        fitted = fit(chosen, family)
-        print(family, len(chosen), {k: round(float(v), 3) for k, v in fitted.items()})
-        fallback = {"han": 1.0, "text": 1.0, "thinking": 1.0, "tool_use": 1.0, "sig": 0.2}
-        families[family] = {
-            **entry(fitted, fallback),
-            "message": 3.0,
-            "pdf_page": 2500,
-            "default_document": 5000,
-            "image": {
-                "patch_pixels": 28,
-                "longest_edge_pixels": 1568,
-                "most_tokens": 1568,
-                "default_tokens": 1500,
-            },
-            "spread_fraction": 0.06,
-            "noise_fraction": 0.15,
-            "noise": 20,
-        }
-    families["claude-4-7"]["image"] |= {"longest_edge_pixels": 2576, "most_tokens": 4784}
-    TARGET.write_text(json.dumps({"families": families}, indent=1) + "\n", encoding="utf-8")
+def report(family, fitted, rows):
+    print(f"\n{family}: {len(rows)} rows, {len({row['sid'] for row in rows})} conversations")
+    print("  " + " ".join(f"{name} {price:.3g}" for name, price in fitted.items()))
+    _line("text alone", [(r["guess"], r["delta"]) for r in rows])
+    _line(
+        "output known",
+        [(r["inputs"] + r["out_prev"], r["delta"]) for r in rows if r["out_prev"] >= 0],
+    )
+    whole = [guess / truth for guess, truth in map(_whole, stretches(rows)) if truth > 0]
+    if whole:
+        low, middle, high = np.quantile(whole, (0.05, 0.5, 0.95))
+        print(f"  whole stretches: estimate / truth {middle:.3f} ({low:.3f} to {high:.3f})")
+    print(f"  errors: {spread(rows)}")
+
+
+def _line(name, pairs):
+    pairs = [(guess, truth) for guess, truth in pairs if truth >= NO_LESS_THAN]
+    if not pairs:
+        return
+    guess, truth = np.array(pairs, float).T
+    off = np.abs(guess / truth - 1) * 100
+    print(
+        f"  {name}: {len(off)} increments, error median {np.median(off):.1f} %, "
+        f"p90 {np.quantile(off, 0.9):.1f} %, under {np.mean(guess < truth) * 100:.0f} %, "
+        f"sum {guess.sum() / truth.sum():.3f}"
+    )
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], write="--check" not in sys.argv)

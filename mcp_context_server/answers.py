@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
 from mcp_context_server.core.edits import Change, Edit
-from mcp_context_server.core.intake import read_messages
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.snip import REASONS, Snip
@@ -32,6 +31,7 @@ from mcp_context_server.results import (
     Thresholds,
     TokenEstimate,
 )
+from mcp_context_server.transcripts.given import given_messages
 
 Method = Literal["calibrated", "claude-code"]
 
@@ -69,7 +69,7 @@ def estimate_of(
 
 def _tally(what: Estimable, family: str) -> Tally:
     if what.messages is not None:
-        return tally_messages(read_messages(what.messages), family)
+        return tally_messages(given_messages(what.messages), family)
     if what.tools is not None:
         return tally_tools(what.tools, family)
     return tally_text(what.text, family, "result" if what.path else "user")
@@ -77,7 +77,7 @@ def _tally(what: Estimable, family: str) -> Tally:
 
 def _claude_code(what: Estimable) -> int:
     if what.messages is not None:
-        return claude_code_tokens(read_messages(what.messages))
+        return claude_code_tokens(given_messages(what.messages))
     if what.tools is not None:
         return claude_code_text_tokens(json.dumps(what.tools, ensure_ascii=False), "tools.json")
     return claude_code_text_tokens(what.text, what.path or None)

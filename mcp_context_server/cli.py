@@ -62,3 +62,30 @@ def inspect_file(file: Path, format: str, as_json: bool) -> None:
     from mcp_context_server.display import show_inspection
 
     show_inspection(inspection, Console())
+
+
+@main.command()
+def demo() -> None:
+    """Play a recorded conversation, from filling up to status and advice; needs no key."""
+    import anyio
+    from rich.console import Console
+
+    from mcp_context_server.demo.show import show
+
+    anyio.run(show, Console())
+
+
+@main.command()
+@click.option("--store", metavar="URL", help="The store to look into (MCP_CONTEXT_STORE).")
+def doctor(store: str | None) -> None:
+    """Tell what is configured, what works, and what is missing. Exit code 1 if it can't serve."""
+    import os
+
+    from rich.console import Console
+
+    from mcp_context_server.doctor import checks, show_checks
+
+    found = checks(os.environ, store=store)
+    show_checks(found, Console())
+    if any(check.state == "broken" for check in found):
+        raise SystemExit(1)

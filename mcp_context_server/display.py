@@ -21,7 +21,6 @@ CLASS_NAMES = {
     "result": "tool results",
     "text": "assistant text",
     "thinking": "thinking",
-    "signature": "thinking signatures",
     "tool_use": "tool calls",
     "image": "images",
     "document": "documents",
@@ -34,16 +33,16 @@ def show_inspection(inspection: Inspection, console: Console) -> None:
     counts = f"{inspection.turns} turns, {inspection.responses} responses"
     console.print(f"{counts}, {inspection.status.messages} messages in the view\n")
     console.print(status_panel(inspection.status))
-    console.print(breakdown_table(inspection.status))
+    console.print("", breakdown_table(inspection.status))
     if inspection.growth:
-        console.print(growth_table(inspection))
+        console.print("", growth_table(inspection))
     for title, shares in (
         ("Tools", inspection.by_tool),
         ("Files", inspection.by_file),
         ("Largest results", inspection.largest),
     ):
         if shares:
-            console.print(share_table(title, shares, inspection.status.used_tokens))
+            console.print("", share_table(title, shares, inspection.status.used_tokens))
     for place in inspection.unreadable:
         console.print(f"[yellow]Left out, line {place}[/]", highlight=False)
 
@@ -85,6 +84,18 @@ def breakdown_table(status: Status) -> Table:
         bar = _bar(tokens, ordered[0][1])
         table.add_row(CLASS_NAMES.get(name, name), f"{tokens:,}", bar)
     return table
+
+
+def largest_table(status: Status) -> Table:
+    """The largest results in the view, with the ids by which they can be cleared or recalled."""
+    table = _table("Largest results", "tool", "file", "tokens", "id")
+    for largest in status.largest:
+        table.add_row(largest.tool, largest.file or "", f"{largest.tokens:,}", largest.tool_use_id)
+    return table
+
+
+def state_style(state: str) -> str:
+    return STATE_STYLES[state]
 
 
 def growth_table(inspection: Inspection) -> Table:

@@ -15,7 +15,7 @@ from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.transcripts.base import Appended, Event, Restarted
 from mcp_context_server.transcripts.entries import EntryWriter
-from mcp_context_server.transcripts.follow import Bookmark, Follower
+from mcp_context_server.transcripts.follow import Bookmark, Follower, check_format
 
 Stamp = tuple[int, int]
 """A file's size in bytes and the time of its last change in nanoseconds."""
@@ -60,11 +60,12 @@ class Following:
         taken = await self.store.find(session_id, calls)
         return (*take_in(session, entries, taken=set(taken)).entries, _follow(mark))
 
-    def check(self, path: str) -> None:
+    def check(self, path: str, format: str = "auto") -> None:
         """Raises `TranscriptUnreadable` for a path where no transcript can be."""
         if not Path(path).is_file():
             message = f"There is no transcript at {path!r}. Give the path of the host's own file."
             raise TranscriptUnreadable(message)
+        check_format(Path(path), format)
 
     def _tail(self, session_id: str, session: Session) -> Tail:
         """The session's follower, where it stands at what the session has read."""

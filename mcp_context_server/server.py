@@ -40,15 +40,22 @@ def open_store(url: str) -> SessionStore:
     `?synchronous=normal` gives up the newest writes at a power failure for speed.
     Raises `InvalidInput`, `StoreUnavailable`.
     """
-    parts = urlsplit(url)
+    parts, path = urlsplit(url), sqlite_path(url)
     if parts.scheme == "memory":
         return MemoryStore()
-    if parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1:
+    if path is not None:
         options = parse_qs(parts.query)
-        synchronous = options.get("synchronous", ["full"])[-1].upper()
-        return SQLiteStore(Path(unquote(parts.path[1:])), synchronous=synchronous)
+        return SQLiteStore(path, synchronous=options.get("synchronous", ["full"])[-1].upper())
     message = f"The store {url!r} is not known. Use sqlite:///PATH or memory:"
     raise InvalidInput(message)
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file that a `sqlite:///PATH` URL names."""
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
+        return None
+    return Path(unquote(parts.path[1:]))
 
 
 def build_service(

@@ -19,6 +19,7 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-1": "The method `claude-code` reproduces that host's own rule of thumb.",
     "TOK-2": "The default method prices text by tokenizer family, class and kind of character.",
     "TOK-3": "Reported usage of any provider anchors the count; what says nothing is ignored.",
+    "TOK-4": "The chunks of one response count once, adjacent or not.",
     "TOK-5": "A session corrects its estimates by the usage that comes back, within bounds.",
     "TOK-7": "Tokens are told by class, and the classes add up to the total.",
     "TOK-8": "A message is counted once; a new one costs only itself.",
@@ -32,9 +33,21 @@ REQUIREMENTS: dict[str, str] = {
     "SNIP-3": "Freed tokens are told per result and in total, and lower the count at once.",
     "SNIP-4": "A snip can be undone, and a dry run tells what it would free.",
     "SNIP-5": "A snip can wait until the cache is cold or the window forces it; status shows it.",
+    "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
+    "expected, or where the window forces it, and the figures behind it are told.",
     # ── compaction, restoration, session-memory compaction, breaker ──
+    "COMP-3": "A summary has nine sections in a fixed order, whoever writes it.",
+    "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
     # ── overflow recovery ──
+    "REC-1": "A provider's error is read to its kind and figures; look-alikes are told apart.",
+    "REC-2": "Output is lowered before history is touched; bytes drop media first.",
+    "REC-3": "Too long an input drains, compacts once a turn, then gives up with advice.",
+    "REC-4": "A window or a count that an error names is learned, where it is certain.",
+    "REC-5": "A refused request is never sent again unchanged.",
     # ── pipeline and cache ──
+    "CACHE-1": "A system prompt is cached up to a marker, and whole where it has none.",
+    "CACHE-2": "Breakpoints stand on the ends of the last two user messages, and before an edit; "
+    "never too many, never on what can't be cached, never a long one after a short one.",
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
     # ── tool search ──

@@ -150,6 +150,24 @@ async def test_a_search_finds_the_message_and_its_reference(client):
     assert [hit["snippet"] for hit in found["hits"]] == ["find the leak"]
 
 
+async def test_messages_of_the_openai_form_are_taken_too(client):
+    call = {
+        "id": "call_1",
+        "type": "function",
+        "function": {"name": "ls", "arguments": '{"path": "."}'},
+    }
+    await answer(
+        client,
+        "append_messages",
+        messages=[
+            {"role": "user", "content": "list"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "a.py"},
+        ],
+    )
+    assert (await answer(client, "recall", reference="call_1"))["content"] == "a.py"
+
+
 async def test_the_same_message_given_again_is_not_added_again(client):
     message = {**PROMPT, "id": "p1"}
     first = await answer(client, "append_messages", messages=[message])
@@ -197,6 +215,8 @@ BAD_CALLS = {
     "content of the wrong type": (*appending({**PROMPT, "content": 3}), "messages[0].content"),
     "a message without content": (*appending({"role": "user"}), "messages[0].content"),
     "a block without a type": (*appending({**PROMPT, "content": [{}]}), "messages[0].content[0]"),
+    "a chat role that nobody has": (*appending({"role": "bot", "tool_calls": [{}]}), "[0].role"),
+    "an answer to no call": (*appending({"role": "tool", "content": "x"}), "tool_call_id"),
     "a stale version": (*appending(PROMPT, expected_version=7), "version 0"),
     "two messages of one id": (*appending({**PROMPT, "id": "a"}, {**PROMPT, "id": "a"}), "'a'"),
     "a policy nobody knows": ("session_open", {"policy": {"keep_all": True}}, "keep_all"),

@@ -279,18 +279,21 @@ def _kind(value: object) -> str:
     return _JSON_NAMES.get(type(value), type(value).__name__)
 
 
-def _json_chars(value: object, most_chars: int, most_depth: int) -> int | None:
+def _json_chars(value: Mapping[str, Any], most_chars: int, most_depth: int) -> int | None:
     """About how many characters a value takes as JSON; None where it goes over a limit."""
-    size, stack = 0, [(value, 0)]
+    size: int = 0
+    stack: list[tuple[object, int]] = [(value, 0)]
     while stack:
         item, depth = stack.pop()
-        size += len(item) + 2 if isinstance(item, str) else 4
+        if isinstance(item, dict):
+            inner = list(cast("dict[object, object]", item).values())
+            size += sum(len(str(key)) + 4 for key in cast("dict[object, object]", item))
+        else:
+            inner = cast("Sequence[object]", item)
+        for part in inner:
+            size += len(part) + 2 if isinstance(part, str) else 4
+            if isinstance(part, dict | list | tuple):
+                stack.append((cast("object", part), depth + 1))
         if size > most_chars or depth > most_depth:
             return None
-        if isinstance(item, dict):
-            entries = cast("dict[str, object]", item)
-            size += sum(len(str(key)) + 4 for key in entries)
-            stack.extend((inner, depth + 1) for inner in entries.values())
-        elif isinstance(item, list | tuple):
-            stack.extend((inner, depth + 1) for inner in cast("Sequence[object]", item))
     return size

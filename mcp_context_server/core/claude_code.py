@@ -50,13 +50,13 @@ def _block_tokens(block: Block) -> int:
     if is_image(block) or is_document(block):
         return MEDIA_TOKENS
     if is_call(block):
-        return _text_tokens(f"{block.get('name', '')}{_compact(block.get('input', {}))}")
+        return _text_tokens(f"{block.get('name', '')}{compact_json(block.get('input', {}))}")
     if is_result(block):
         return _result_tokens(block)
     for name in ("text", "thinking", "data"):
         if isinstance(text := block.get(name), str):
             return _text_tokens(text)
-    return _text_tokens(_compact(block))
+    return _text_tokens(compact_json(block))
 
 
 def _result_tokens(block: Mapping[str, Any]) -> int:
@@ -66,9 +66,9 @@ def _result_tokens(block: Mapping[str, Any]) -> int:
     return sum(_block_tokens(inner) for inner in nested_blocks(block))
 
 
-def _compact(value: object) -> str:
-    """Compact JSON; what JSON can't hold, or is nested too deep for it, as Python shows it."""
+def compact_json(value: object) -> str:
+    """Compact JSON; what JSON can't hold stands as Python shows it, too deep nesting as nothing."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except (TypeError, ValueError, RecursionError):
         return ""

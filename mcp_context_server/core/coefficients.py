@@ -23,7 +23,6 @@ Class = Literal[
     "result",
     "text",
     "thinking",
-    "signature",
     "tool_use",
     "image",
     "document",
@@ -38,20 +37,16 @@ CLASSES: tuple[Class, ...] = get_args(Class)
 
 @dataclass(frozen=True, slots=True)
 class ImagePrice:
-    """Tokens of a picture: its area in patches, after it was scaled down to the limits."""
+    """Tokens of a picture: by its area, after it was scaled down to the longest edge."""
 
-    patch_pixels: float
+    pixels_per_token: float
     longest_edge_pixels: float
     most_tokens: float
-    default_tokens: float
-    """For a picture whose size is not known."""
 
-    def tokens(self, size: tuple[int, int] | None) -> float:
-        if size is None:
-            return self.default_tokens
-        scale = min(1.0, self.longest_edge_pixels / max(size))
-        width, height = (max(1.0, edge * scale / self.patch_pixels) for edge in size)
-        return min(width * height, self.most_tokens)
+    def tokens(self, width: int, height: int) -> float:
+        scale = min(1.0, self.longest_edge_pixels / max(width, height))
+        area = max(1.0, width * scale) * max(1.0, height * scale)
+        return min(max(1.0, area / self.pixels_per_token), self.most_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +55,29 @@ class Prices:
 
     kinds: Mapping[Class, Characters]
     """Tokens per character of each kind (and per word), by the class the text is of."""
-    signature_character: float
+    hidden_character: float
+    """A character of thought that is not shown but sealed in a signature."""
     call: float
     """The framing of a call: its id, tags, and what the host adds unseen."""
     result: float
     """The framing of a result."""
     message: float
     pdf_page: float
-    default_document: float
+    """Its text and its picture."""
     image: ImagePrice
+    default_image: float
+    """A picture of unknown size."""
+    default_image_noise: float
+    """Standard error of that, in tokens."""
+    default_document: float
+    """A document of unknown length."""
+    default_document_noise: float
     spread_fraction: float
     """Standard error that all text of a conversation shares, as a share of its tokens."""
     noise_fraction: float
     """Standard error of each piece on its own, as a share of its tokens."""
     noise: float
-    """Standard error of each piece on its own, in tokens."""
+    """Standard error of each message on its own, in tokens."""
 
 
 @cache
@@ -104,12 +107,15 @@ def _prices(entry: Mapping[str, Any]) -> Prices:
 
 
 _NUMBERS = (
-    "signature_character",
+    "hidden_character",
     "call",
     "result",
     "message",
     "pdf_page",
+    "default_image",
+    "default_image_noise",
     "default_document",
+    "default_document_noise",
     "spread_fraction",
     "noise_fraction",
     "noise",

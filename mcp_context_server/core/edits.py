@@ -117,6 +117,8 @@ class Compact(Value):
     last: str
     messages: tuple[Message, ...]
     """What stands in place of the range: the boundary's text and the summary."""
+    leading: tuple[str, ...] = ()
+    """Ids of messages of the range that stay, before the summary."""
     kept: tuple[str, ...] = ()
     """Ids of messages of the range that stay, behind the summary."""
     attachments: tuple[Message, ...] = ()
@@ -330,9 +332,13 @@ def position(view: Messages, message_id: str) -> int | None:
 
 
 def _compact(view: Messages, edit: Compact) -> Messages:
-    kept = tuple(message for message in view if message.id in edit.kept) if edit.kept else ()
-    compacted = _splice(view, edit.first, edit.last, (*edit.messages, *kept))
+    leading, kept = _of_ids(view, edit.leading), _of_ids(view, edit.kept)
+    compacted = _splice(view, edit.first, edit.last, (*leading, *edit.messages, *kept))
     return view if compacted is view else (*compacted, *edit.attachments)
+
+
+def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:
+    return tuple(message for message in view if message.id in ids) if ids else ()
 
 
 def _splice(view: Messages, first: str, last: str, messages: Messages) -> Messages:

@@ -27,7 +27,7 @@ WIRE_FIELDS: Mapping[str, tuple[str, ...]] = {
 class Value(BaseModel):
     """An immutable value that survives a round trip, unknown fields included."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
 
 class Message(Value):

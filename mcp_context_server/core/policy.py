@@ -16,7 +16,7 @@ Percent = Annotated[float, Field(gt=0, le=100)]
 class FieldWeight(BaseModel):
     """What a word in one field of a tool definition is worth."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     weight: float = Field(ge=0)
     """Worth of one occurrence, the first sentence of a description being 1."""
@@ -24,46 +24,54 @@ class FieldWeight(BaseModel):
     """How far a field longer than usual makes each of its words worth less."""
     typical_terms: float = Field(gt=0)
     """The usual length of the field, in terms."""
+    sense_weight: int = Field(ge=0)
+    """How much a word here says about what the tool means."""
 
 
 class ToolRanking(BaseModel):
     """How tool search weighs what it finds."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     fields: dict[str, FieldWeight] = {
-        "name": FieldWeight(weight=3, length_penalty=0.5, typical_terms=3),
-        "server": FieldWeight(weight=3, length_penalty=0, typical_terms=2),
-        "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5),
-        "lead": FieldWeight(weight=1, length_penalty=0.8, typical_terms=10),
-        "rest": FieldWeight(weight=0.5, length_penalty=0.8, typical_terms=20),
-        "parameters": FieldWeight(weight=0.5, length_penalty=0.6, typical_terms=6),
-        "parameter_texts": FieldWeight(weight=0.3, length_penalty=0.7, typical_terms=20),
-        "compounds": FieldWeight(weight=1.5, length_penalty=0, typical_terms=3),
+        "name": FieldWeight(weight=3.5, length_penalty=0.5, typical_terms=3, sense_weight=10),
+        "server": FieldWeight(weight=4, length_penalty=0, typical_terms=2, sense_weight=7),
+        "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5, sense_weight=10),
+        "lead": FieldWeight(weight=1, length_penalty=0.55, typical_terms=10, sense_weight=10),
+        "rest": FieldWeight(weight=0.4, length_penalty=0.8, typical_terms=20, sense_weight=3),
+        "parameters": FieldWeight(weight=0.6, length_penalty=0.45, typical_terms=6, sense_weight=3),
+        "parameter_texts": FieldWeight(
+            weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
+        ),
+        "compounds": FieldWeight(weight=0.3, length_penalty=0, typical_terms=3, sense_weight=0),
     }
     """The fields of a definition, by name."""
-    saturation: float = Field(default=1.4, gt=0)
+    saturation: float = Field(default=1.7, gt=0)
     """How soon more occurrences of a word stop counting (the k1 of BM25)."""
     query_words: int = Field(default=64, ge=1)
     """Words of a query that are looked at; what follows is dropped."""
-    repeat_weight: float = Field(default=0.25, ge=0)
+    repeat_weight: float = Field(default=0.3, ge=0)
     """What the second and third mention of a word in a query add."""
-    compound_weight: float = Field(default=0.8, ge=0)
+    compound_weight: float = Field(default=0.6, ge=0)
     """Worth of two neighbouring query words found written as one."""
-    synonym_weight: float = Field(default=0.2, ge=0)
+    synonym_weight: float = Field(default=0.25, ge=0)
     """Worth of a synonym."""
     spelling_weight: float = Field(default=0.5, ge=0)
     """Worth of a word that the query probably misspells."""
-    name_coverage: float = Field(default=0.15, ge=0)
+    name_coverage: float = Field(default=0.35, ge=0)
     """What a name of which the query has every word gains, as a fraction."""
-    rerank_tools: int = Field(default=200, ge=1)
+    rerank_tools: int = Field(default=100, ge=1)
     """How many of the best are looked at more closely."""
+    sense_share: float = Field(default=0.35, ge=0, le=1)
+    """Share of nearness in sense in the final score, the rest being words in common."""
+    server_crowding: float = Field(default=0.08, ge=0)
+    """What each tool of a server loses for each one before it, from the third on."""
 
 
 class Policy(BaseModel):
     """The numbers and switches of one session; frozen, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     # ── window and thresholds ────────────────────────────────────────────────
     summary_reserve_tokens: int = Field(default=20_000, ge=0)
@@ -195,6 +203,34 @@ class Policy(BaseModel):
     session_memory_compact: bool = False
     """Whether a session memory with content serves as the summary, before any summarizer."""
 
+    # ── extractive summary and working-set index ─────────────────────────────
+    verbatim_requests_tokens: int = Field(default=20_000, ge=0)
+    """Most that the user messages kept verbatim across a compaction may take."""
+    verbatim_requests_fraction: float = Field(default=0.3, ge=0, le=1)
+    """Most of an extractive summary that the user's requests may take."""
+    story_fraction: float = Field(default=0.45, ge=0, le=1)
+    """How much of an extractive summary tells the story; the rest is files and working set."""
+    index_fraction: float = Field(default=0.3, ge=0, le=2)
+    """Size of the working-set index added to someone else's summary, as a share of the summary."""
+    index_tokens: int = Field(default=2_000, ge=0)
+    """Most that the working-set index added to someone else's summary may take."""
+    earlier_files_fraction: float = Field(default=0.2, ge=0, le=1)
+    """Most of the files' share for files known from an earlier summary only."""
+    smallest_summary_chars: int = Field(default=30, ge=1)
+    """Someone else's summary shorter than this is taken for a failure."""
+    working_set_checked: int = Field(default=60, ge=1)
+    """How many things of the working set someone else's summary is checked for."""
+    mask_secrets: bool = True
+    """Whether key-shaped strings are masked in summaries, memory, logs and reports."""
+    working_set_items: int = Field(default=600, ge=1)
+    """How many things are weighed in detail for the working set."""
+    names_passage_chars: int = Field(default=60_000, ge=4)
+    """How much of one passage is read for names: its beginning and its end."""
+    names_old_passage_chars: int = Field(default=300, ge=4)
+    """The same for passages older than the newest `names_scan_chars`."""
+    names_scan_chars: int = Field(default=200_000, ge=0)
+    """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
+
     # ── restoration ──────────────────────────────────────────────────────────
 
     # ── breaker ──────────────────────────────────────────────────────────────
@@ -206,8 +242,34 @@ class Policy(BaseModel):
     """Share of the tokens that a compaction must free to count as a success."""
 
     # ── overflow recovery ────────────────────────────────────────────────────
+    output_margin_tokens: int = Field(default=1_000, ge=0)
+    """What a lowered maximum output leaves free beside the input."""
+    output_margin_fraction: float = Field(default=1 / 32, ge=0, le=1)
+    """The same as a share of the window, where that is less."""
+    output_floor_tokens: int = Field(default=3_000, ge=1)
+    """A maximum output is not lowered below this; the input is made smaller instead."""
+    output_floor_fraction: float = Field(default=3 / 32, ge=0, le=1)
+    """The same as a share of the window, where that is less."""
+    blind_shrink_fraction: float = Field(default=0.55, gt=0, lt=1)
+    """What to shrink to, of the believed window, where an error names no figures."""
+    remembered_refusals: int = Field(default=20, ge=1)
+    """How many refused requests a session remembers, so as not to return them again."""
+    silent_cut_fraction: float = Field(default=0.5, gt=0, lt=1)
+    """A provider that reports less input than this share of the estimate has cut it."""
+    silent_cut_least_tokens: int = Field(default=2_000, ge=0)
+    """Estimates below this are too small to tell a cut input by."""
 
     # ── prompt cache ─────────────────────────────────────────────────────────
+    cache_breakpoints: int = Field(default=4, ge=0, le=4)
+    """Most breakpoints in a request, those on tools and system included; the API takes 4."""
+    cache_user_messages: int = Field(default=2, ge=0)
+    """On how many of the latest user messages a breakpoint goes, moving on each turn."""
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    """How long the conversation's breakpoints last; the long one costs more to write."""
+    cache_lookback_blocks: int = Field(default=20, ge=1)
+    """Positions, the breakpoint's included, where the API looks for an earlier entry."""
+    cache_requests_expected: int = Field(default=10, ge=1)
+    """Requests still expected, over which clearing while the cache is warm must pay back."""
 
     # ── session memory ───────────────────────────────────────────────────────
 

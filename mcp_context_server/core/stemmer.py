@@ -6,6 +6,7 @@ each rule takes a suffix off only where what is left measures enough (m).
 """
 
 import re
+from collections.abc import Iterable
 
 _C, _V = "[^aeiou][^aeiouy]*", "[aeiouy][aeiou]*"
 _MEASURE_OVER_0 = re.compile(f"(?:{_C})?{_V}{_C}")
@@ -14,7 +15,6 @@ _MEASURE_OVER_1 = re.compile(f"(?:{_C})?(?:{_V}{_C}){{2}}")
 _HAS_VOWEL = re.compile(f"(?:{_C})?[aeiouy]")
 _SHORT = re.compile(f"{_C}[aeiouy][^aeiouwxy]$")
 _DOUBLED = re.compile(r".*([^aeioulsz])\1$")
-_PAST_OR_GERUND = re.compile(r"(.+?)(?:ed|ing)$")
 
 _LONG_SUFFIXES = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
@@ -32,12 +32,21 @@ _LAST_SUFFIXES = (
 )  # fmt: skip
 
 
-def _ending(suffixes: object) -> re.Pattern[str]:
-    """A pattern whose second group is the longest of these suffixes that a word ends in."""
-    return re.compile(f"(.+?)({'|'.join(suffixes)})$")  # type: ignore[call-overload]
+class _Endings:
+    """Suffixes, and how a word ending in the longest of them is cut in two."""
+
+    def __init__(self, suffixes: Iterable[str]) -> None:
+        self._suffixes = tuple(sorted(suffixes, key=len, reverse=True))
+
+    def cut(self, word: str) -> tuple[str, str] | None:
+        """What stands before the suffix, at least a letter, and the suffix."""
+        if not word.endswith(self._suffixes):
+            return None
+        suffix = next(s for s in self._suffixes if word.endswith(s))
+        return (word[: -len(suffix)], suffix) if len(word) > len(suffix) else None
 
 
-_LONG, _MIDDLE, _LAST = map(_ending, (_LONG_SUFFIXES, _MIDDLE_SUFFIXES, _LAST_SUFFIXES))
+_LONG, _MIDDLE, _LAST = map(_Endings, (_LONG_SUFFIXES, _MIDDLE_SUFFIXES, _LAST_SUFFIXES))
 
 
 def stem(word: str) -> str:
@@ -61,10 +70,11 @@ def _without_plural(word: str) -> str:
 def _without_participle(word: str) -> str:
     if word.endswith("eed"):
         return word[:-1] if _MEASURE_OVER_0.match(word[:-3]) else word
-    found = _PAST_OR_GERUND.match(word)
-    if not found or not _HAS_VOWEL.match(found[1]):
+    if not word.endswith(("ed", "ing")):
         return word
-    base = found[1]
+    base = word[:-2] if word.endswith("ed") else word[:-3]
+    if not _HAS_VOWEL.match(base):
+        return word
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if _DOUBLED.match(base):
@@ -72,19 +82,19 @@ def _without_participle(word: str) -> str:
     return base + "e" if _SHORT.match(base) else base
 
 
-def _exchanged(word: str, ending: re.Pattern[str], suffixes: dict[str, str]) -> str:
-    found = ending.match(word)
-    if found and _MEASURE_OVER_0.match(found[1]):
-        return found[1] + suffixes[found[2]]
-    return word
+def _exchanged(word: str, endings: _Endings, suffixes: dict[str, str]) -> str:
+    cut = endings.cut(word)
+    return cut[0] + suffixes[cut[1]] if cut and _MEASURE_OVER_0.match(cut[0]) else word
 
 
 def _without_last_suffix(word: str) -> str:
-    found = _LAST.match(word)
-    if not found:
+    cut = _LAST.cut(word)
+    if cut is None:
         return word
-    kept = found[1] + found[2][0] if found[2] in ("sion", "tion") else found[1]
-    return kept if _MEASURE_OVER_1.match(kept) else word
+    base, suffix = cut
+    if suffix in ("sion", "tion"):
+        base += suffix[0]
+    return base if _MEASURE_OVER_1.match(base) else word
 
 
 def _without_final_e(word: str) -> str:

@@ -10,12 +10,16 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import sqrt
-from operator import add, attrgetter
+from operator import add, attrgetter, mul
 from typing import Any, cast
 
 from mcp_context_server.core.calibration import Calibration
 from mcp_context_server.core.characters import count_characters, utf8
-from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
+from mcp_context_server.core.claude_code import (
+    claude_code_text_tokens,
+    claude_code_tokens,
+    compact_json,
+)
 from mcp_context_server.core.coefficients import (
     CLASSES,
     FAMILIES,
@@ -70,7 +74,6 @@ class Tally:
     result: float = 0.0
     text: float = 0.0
     thinking: float = 0.0
-    signature: float = 0.0
     tool_use: float = 0.0
     image: float = 0.0
     document: float = 0.0
@@ -192,7 +195,7 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
     """The tokens of tool definitions, as JSON."""
     row = _Row(prices(family))
     for tool in tools:
-        row.add_json(tool, "tools")
+        row.add_text(compact_json(tool), "tools")
     return row.tally()
 
 
@@ -223,6 +226,7 @@ def _row(message: Message, family: str) -> list[float]:
     row = _Row(prices(family))
     speaker = _SPEAKER[message.role]
     row.add(row.prices.message, speaker)
+    row.values[_VARIANCE] += row.prices.noise**2
     row.add_content(message.content, speaker)
     return row.values
 
@@ -247,9 +251,7 @@ class _Row:
     def add_text(self, text: str, kind: Class) -> None:
         """Price a text; it never has more tokens than bytes."""
         if text:
-            rates = self.prices.kinds[kind]
-            counted = count_characters(text)
-            tokens = sum(map(float.__mul__, rates, map(float, counted)))
+            tokens = sum(map(mul, self.prices.kinds[kind], count_characters(text)))
             most = len(text) if text.isascii() else len(utf8(text))
             self.add(min(tokens, most), kind)
 
@@ -276,19 +278,27 @@ class _Row:
         elif is_thinking(block):
             self.add_thinking(block)
         elif is_image(block):
-            self.add(self.prices.image.tokens(image_size(block)), "image")
+            self.add_image(image_size(block))
         elif is_document(block):
             self.add_document(block)
         else:
             self.add_unknown(block)
 
     def add_thinking(self, block: Block) -> None:
-        thinking = block.get("thinking")
-        if isinstance(thinking, str):
-            self.add_text(thinking, "thinking")
-        for sealed in (block.get("signature"), block.get("data")):
-            if isinstance(sealed, str):
-                self.add(len(sealed) * self.prices.signature_character, "signature")
+        """Price a thought: what is shown of it, and what its signature seals beyond that."""
+        thinking, signature = block.get("thinking"), block.get("signature") or block.get("data")
+        shown = thinking if isinstance(thinking, str) else ""
+        self.add_text(shown, "thinking")
+        if isinstance(signature, str):
+            hidden = max(0.0, sealed_characters(signature) - len(shown))
+            self.add(hidden * self.prices.hidden_character, "thinking")
+
+    def add_image(self, size: tuple[int, int] | None) -> None:
+        if size is None:
+            self.add(self.prices.default_image, "image")
+            self.values[_VARIANCE] += self.prices.default_image_noise**2
+        else:
+            self.add(self.prices.image.tokens(*size), "image")
 
     def add_document(self, block: Block) -> None:
         source = block.get("source")
@@ -299,23 +309,36 @@ class _Row:
             case "content":
                 self.add_content(held.get("content"), "document")
             case _:
-                pages = pdf_pages(block)
-                each = self.prices.pdf_page
-                self.add(pages * each if pages else self.prices.default_document, "document")
+                self.add_pages(pdf_pages(block))
+
+    def add_pages(self, pages: int | None) -> None:
+        if pages is None:
+            self.add(self.prices.default_document, "document")
+            self.values[_VARIANCE] += self.prices.default_document_noise**2
+        else:
+            self.add(pages * self.prices.pdf_page, "document")
 
     def add_json(self, value: object, kind: Class) -> None:
         """Price the keys and values of a JSON value as text."""
-        self.add_text("\n".join(_leaves(value)), kind)
+        self.add_text(" ".join(_leaves(value)), kind)
 
     def add_unknown(self, block: Block) -> None:
         """Price a block of unknown type: sealed text and media as such, all else as text."""
         sealed = list[tuple[str, str]]()
-        self.add_text("\n".join(_leaves(block, sealed)), "other")
+        self.add_text(" ".join(_leaves(block, sealed)), "other")
         for key, value in sealed:
             if key in _SEALED_KEYS:
-                self.add(len(value) * self.prices.signature_character, "other")
+                self.add(sealed_characters(value) * self.prices.hidden_character, "other")
             else:
-                self.add(self.prices.image.default_tokens, "image")
+                self.add_image(image_size({"source": {"data": value}}))
+
+
+def sealed_characters(signature: str) -> float:
+    """About how many characters of text a signature or encrypted content seals.
+
+    Measured on 6,900 thoughts that were stored with their signatures.
+    """
+    return max(0.0, (len(signature) - 228) / 1.35)
 
 
 _SEALED_KEYS = frozenset({"encrypted_content", "encrypted_index", "signature"})

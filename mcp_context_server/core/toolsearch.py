@@ -22,6 +22,7 @@ from .catalog import (
     search_hint,
     server_of,
 )
+from .deferral import Deferral
 from .messages import Block, Message, Messages, Value, is_result, nested_blocks
 from .policy import Policy
 from .toolindex import ToolIndex, ToolText
@@ -77,16 +78,18 @@ class CatalogIndex:
         self._catalog = Catalog()
         self._names: list[str] = []
         self._documents: dict[str, int] = {}
+        self._gone: set[int] = set()
 
-    def rank(self, catalog: Catalog, words: Words, among: Collection[str]) -> list[str]:
-        """Names of these tools that match, best first."""
+    def rank(self, catalog: Catalog, words: Words, without: Collection[str]) -> list[str]:
+        """Names of the tools that match, but for those of `without`, best first."""
         self._cover(catalog)
-        allowed = {self._documents[name] for name in among}
-        for word in words.required:
-            allowed &= self._holding(word)
-        ranked = [document for document, _ in self._index.rank(words.text, allowed)]
+        barred = self._gone | {self._documents[name] for name in without if name in self._documents}
+        among: set[int] | None = None
         if words.required:
-            ranked += sorted(allowed.difference(ranked))
+            among = set[int].intersection(*map(self._holding, words.required)) - barred
+        ranked = self._index.rank(words.text, among=among, without=barred)
+        if among:
+            ranked += sorted(among.difference(ranked))
         return [self._names[document] for document in ranked]
 
     def _holding(self, word: str) -> set[int]:
@@ -113,6 +116,7 @@ class CatalogIndex:
                 continue
             self._documents[name] = self._index.add(tool_text(definition, self._policy))
             self._names.append(name)
+        self._gone = set(range(len(self._names))).difference(self._documents.values())
 
 
 def parse(query: str, policy: Policy) -> Query:
@@ -135,27 +139,28 @@ def search(
     index: CatalogIndex,
     policy: Policy,
     tally: Tally,
-    deferred: Collection[str] = (),
+    deferral: Deferral | None = None,
     max_results: int | None = None,
 ) -> Found:
-    """Find tools of a catalogue: among the `deferred`, or among all where none is.
+    """Find tools of a catalogue: among the deferred, or among all where none is.
 
     A name, with `select:` or alone, may be any tool's, deferred or not; one already
     loaded does no harm. The first definition is always given, the others within a budget.
     """
     limit = min(max(1, max_results or policy.tool_results), policy.tool_results_most)
-    among = [n for n in deferred if n in catalog.by_name] or list(catalog.by_name)
+    loaded = deferral.loaded if deferral and deferral.active else ()
+    total = len(deferral.deferred) if deferral else len(catalog.definitions)
     match parse(query, policy):
         case Select(names):
             found = {name: resolve(catalog, name) for name in names[: policy.tool_results_most]}
             matches = tuple(dict.fromkeys(match for hits in found.values() for match in hits))
             missing = [name for name, hits in found.items() if not hits]
         case Words() as words:
-            matches = _matches(catalog, words, index, among)[:limit]
+            matches = _matches(catalog, words, index, loaded)[:limit]
             missing = [] if matches else [words.text] if squash(words.text) else []
         case _ as never:
             assert_never(never)
-    return _answer(catalog, query, matches, missing, policy, tally, len(deferred))
+    return _answer(catalog, query, matches, missing, policy, tally, total)
 
 
 def resolve(catalog: Catalog, name: str) -> tuple[str, ...]:
@@ -231,11 +236,11 @@ def tool_text(definition: Definition, policy: Policy) -> ToolText:
 
 
 def _matches(
-    catalog: Catalog, words: Words, index: CatalogIndex, among: Sequence[str]
+    catalog: Catalog, words: Words, index: CatalogIndex, loaded: Collection[str]
 ) -> tuple[str, ...]:
     if not squash(words.text):
         return ()
-    ranked = index.rank(catalog, words, among)
+    ranked = index.rank(catalog, words, loaded)
     if words.required:
         return tuple(ranked)
     named = catalog.by_squashed_name.get(squash(words.text), ())

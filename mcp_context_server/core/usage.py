@@ -14,6 +14,8 @@ LARGEST_TOKENS = 1_000_000_000
 """A count above this is no count; the largest windows hold a hundredth of it."""
 PLACEHOLDER_TOKENS = 10
 """The most that a host has been seen to store as `output_tokens` of an unfinished response."""
+FINAL_SHARE = 0.5
+"""An output below this share of what the response is estimated at was stored before its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,13 @@ class Usage:
         return self.prompt + self.output
 
     def response_tokens(self, *, estimated: float) -> float:
-        """The response's size: the reported output, or its estimate where that is a placeholder."""
-        return estimated if not self.is_output_final and self.output < estimated else self.output
+        """The response's size: the reported output, or the estimate where that can't be all.
+
+        Hosts store what was known when a response began or was under way; what is
+        at least half of the estimate is believed, placeholders only above it.
+        """
+        believed = estimated * FINAL_SHARE if self.is_output_final else estimated
+        return self.output if self.output >= believed else estimated
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +149,10 @@ def normalise_usage(raw: Mapping[str, Any]) -> Usage | None:
         return None
     counts = _last_iteration(raw)
     shape = next((shape for shape in _SHAPES if _fits(shape, counts)), None)
-    return _read(shape, counts) if shape else None
+    if shape is None:
+        return None
+    told = {"output_is_final": raw["output_is_final"]} if "output_is_final" in raw else {}
+    return _read(shape, {**counts, **told})
 
 
 def _last_iteration(raw: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -172,8 +182,15 @@ def _read(shape: _Shape, counts: Mapping[str, Any]) -> Usage | None:
         prompt -= read
     if prompt + read + created == 0:
         return None
-    final = not (shape.has_placeholders and output <= PLACEHOLDER_TOKENS)
-    return Usage(prompt, read, created, output, final)
+    return Usage(prompt, read, created, output, _is_final(shape, counts, output))
+
+
+def _is_final(shape: _Shape, counts: Mapping[str, Any], output: int) -> bool:
+    """Whether the output counts: as a reader of transcripts has told, else by its size."""
+    told = counts.get("output_is_final")
+    if isinstance(told, bool):
+        return told
+    return not (shape.has_placeholders and output <= PLACEHOLDER_TOKENS)
 
 
 def _first(counts: Mapping[str, Any], paths: tuple[str, ...]) -> int | None:

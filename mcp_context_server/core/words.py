@@ -10,12 +10,15 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from .stemmer import stem
 
 LONGEST_RUN_CHARS = 40
 """Longer runs are encodings or noise, not words; the longest English words have under 35."""
+
+MOST_RUNS_KEPT = 1 << 15
+"""How many runs' terms are kept; they take some 8 MB, the 10,000 of 3,000 tools 2."""
 
 _STOP_WORDS = """
     a about above after again all also am an and any anyone anything are as at be because been
@@ -47,8 +50,8 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 
 def terms(text: str, *, stop_words: bool = False) -> list[str]:
     """The terms of a text in order; stop words are left out unless asked for."""
-    of = _run_terms if stop_words else _content_terms
-    return [term for run in runs(text) for term in of(run)]
+    known = _ALL_TERMS if stop_words else _CONTENT_TERMS
+    return list(chain.from_iterable(map(known.__getitem__, runs(text))))
 
 
 def content_runs(text: str) -> list[str]:
@@ -69,12 +72,14 @@ def parts(name: str) -> list[str]:
     return [part.lower() for run in runs(name) for part in _PART.findall(run)]
 
 
-def compounds(pieces: list[str]) -> list[str]:
-    """Stems of neighbouring pieces written as one word: air, quality give airqual(ity)."""
+@lru_cache(maxsize=1 << 10)
+def compounds(name: str) -> tuple[str, ...]:
+    """An identifier's neighbouring parts as one word each, and all of them: air_quality."""
+    pieces = parts(name)
     joined = [a + b for a, b in pairwise(pieces)]
     if len(pieces) > 2:
         joined.append("".join(pieces))
-    return [stem(word) for word in joined if len(word) <= LONGEST_RUN_CHARS]
+    return tuple([word for word in joined if len(word) <= LONGEST_RUN_CHARS])
 
 
 def squash(name: str) -> str:
@@ -82,12 +87,23 @@ def squash(name: str) -> str:
     return "".join(runs(name)).casefold()
 
 
-@lru_cache(maxsize=1 << 15)
-def _content_terms(run: str) -> tuple[str, ...]:
-    return () if run.lower() in STOP_WORDS else _run_terms(run)
+class _Terms(dict[str, tuple[str, ...]]):
+    """The terms of runs, worked out when first asked for; forgotten when they are too many."""
+
+    def __init__(self, stop_words: frozenset[str]) -> None:
+        super().__init__()
+        self._stop_words = stop_words
+
+    def __missing__(self, run: str) -> tuple[str, ...]:
+        if len(self) >= MOST_RUNS_KEPT:
+            self.clear()
+        terms = self[run] = () if run.lower() in self._stop_words else _run_terms(run)
+        return terms
 
 
-@lru_cache(maxsize=1 << 15)
+_ALL_TERMS, _CONTENT_TERMS = _Terms(frozenset()), _Terms(STOP_WORDS)
+
+
 def _run_terms(run: str) -> tuple[str, ...]:
     if not run.isascii() and _UNSPACED.search(run):
         return tuple(_pieces(run))
@@ -97,7 +113,7 @@ def _run_terms(run: str) -> tuple[str, ...]:
     if run.islower() or run.isupper():
         return (whole,)
     split = [part.lower() for part in _PART.findall(run)]
-    return (whole, *(stem(part) for part in split if len(part) > 1)) if split[1:] else (whole,)
+    return (whole, *[stem(part) for part in split if len(part) > 1]) if split[1:] else (whole,)
 
 
 def _pieces(run: str) -> Iterator[str]:

@@ -7,11 +7,11 @@ from pydantic import Field
 
 from mcp_context_server.answers import thresholds_of
 from mcp_context_server.core.edits import Configure
-from mcp_context_server.core.intake import read_messages
 from mcp_context_server.core.status import session_window, standing
 from mcp_context_server.results import Appended, Recalled, SessionOpened
 from mcp_context_server.service import Opening, Wanted
 from mcp_context_server.tools.surface import Ctx, answer, app, call_of, reporting_errors, session_of
+from mcp_context_server.transcripts.given import given_messages
 
 SessionId = Annotated[str, Field(description="From session_open; may be left out on stdio")]
 
@@ -71,7 +71,7 @@ async def append_messages(
     live, intake = await app(ctx).service.append(
         live.record.session_id,
         live.record.principal,
-        read_messages(messages),
+        given_messages(messages),
         usage=usage,
         expected_version=expected_version,
     )

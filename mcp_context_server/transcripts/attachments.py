@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..core.messages import Block
-from .base import as_content, as_list, as_record, as_records, as_text
+from .base import as_content, as_list, as_record, as_records, as_text, kind_of
 
 UNSEEN = frozenset(
     {
@@ -68,7 +68,7 @@ def _queued_command(attachment: Mapping[str, Any]) -> Iterator[Block]:
 
 
 def _hook_success(attachment: Mapping[str, Any]) -> Iterator[Block]:
-    if attachment.get("hookEvent") in ANSWERING_HOOKS:
+    if kind_of(attachment, "hookEvent") in ANSWERING_HOOKS:
         yield from _reminder(_flat(attachment.get("content")))
 
 

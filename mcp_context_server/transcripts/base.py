@@ -199,6 +199,12 @@ def as_text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def kind_of(record: Mapping[str, Any], name: str = "type") -> str:
+    """What a record says it is; empty where it says nothing that could be."""
+    kind = record.get(name)
+    return kind if isinstance(kind, str) else ""
+
+
 def as_count(value: object) -> int | None:
     """The value as a number of tokens, if it can be one."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None

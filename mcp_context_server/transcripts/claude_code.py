@@ -26,14 +26,29 @@ from .base import (
     as_content,
     as_count,
     as_record,
+    as_records,
     as_text,
     is_zero_usage,
+    kind_of,
+    text_block,
     text_ids,
 )
 from .branch import Branch
 
 SYNTHETIC_MODEL = "<synthetic>"
 """The model named on replies that the host made up itself."""
+
+HOST_WORDS = (
+    "[Request interrupted by user",
+    "<bash-stderr>",
+    "<bash-stdout>",
+    "<local-command-caveat>",
+    "<local-command-stderr>",
+    "<local-command-stdout>",
+    "<system-reminder>",
+    "<task-notification>",
+)
+"""How texts begin that stand in the user's place but were not typed."""
 
 AGENT_FILE_PREFIX = "agent-"
 """What names of sub-agents' own files start with."""
@@ -187,7 +202,14 @@ def _user_message(record: Record, uuid: str) -> Message | None:
     if record.get("isVisibleInTranscriptOnly") is True and not is_summary:
         return None
     content = as_record(record.get("message")).get("content")
-    return _user(record, uuid, content, is_meta=is_summary or record.get("isMeta") is True)
+    is_meta = is_summary or record.get("isMeta") is True or _is_hosts_own(content)
+    return _user(record, uuid, content, is_meta=is_meta)
+
+
+def _is_hosts_own(content: object) -> bool:
+    """Whether the host wrote all of a user's message, though it does not say so."""
+    blocks = [text_block(content)] if isinstance(content, str) else as_records(content)
+    return bool(blocks) and all(str(b.get("text", "")).startswith(HOST_WORDS) for b in blocks)
 
 
 def _assistant_message(record: Record, uuid: str) -> Message | None:
@@ -256,8 +278,8 @@ OTHERS = frozenset({"file-history-snapshot", "last-prompt", "queue-operation", "
 def _recognises(records: Sequence[object], name: str) -> bool:
     """Any record in Claude Code's envelope, or of a kind that only it writes."""
     return any(
-        (record.get("type") in ENVELOPED and record.keys() & ENVELOPE)
-        or (record.get("type") in OTHERS and record.keys() & {"sessionId", "messageId", "leafUuid"})
+        (kind_of(record) in ENVELOPED and record.keys() & ENVELOPE)
+        or (kind_of(record) in OTHERS and record.keys() & {"sessionId", "messageId", "leafUuid"})
         for record in map(as_record, records)
     )
 

@@ -24,6 +24,7 @@ from .base import (
     as_records,
     as_role,
     as_text,
+    kind_of,
     text_block,
 )
 from .parts import compact_json, media, simplest, texts, tool_result, tool_use
@@ -158,7 +159,7 @@ class Codex:
             case "token_count":
                 yield from self._usage(as_record(payload.get("info")), record)
             case "task_started" | "turn_started":
-                window = as_count(payload.get("model_context_window"))
+                window = as_count(payload.get("model_context_window")) or None
                 yield from self._facts.tell(context_window=window)
             case "thread_rolled_back":
                 yield from self._rolled_back(as_count(payload.get("num_turns")) or 0)
@@ -166,7 +167,7 @@ class Codex:
                 pass
 
     def _usage(self, info: Record, record: Record) -> Iterator[Event]:
-        window = as_count(info.get("model_context_window"))
+        window = as_count(info.get("model_context_window")) or None
         yield from self._facts.tell(context_window=window)
         usage, total = as_record(info.get("last_token_usage")), info.get("total_token_usage")
         if not as_count(usage.get("input_tokens")) or total == self._total:
@@ -211,7 +212,7 @@ Converted = tuple[Role, str | tuple[Block, ...], bool]
 
 def convert_item(item: Record) -> Converted | None:
     """What an item of a Responses history is as a message; None if it is no part of one."""
-    kind = item.get("type")
+    kind = kind_of(item)
     match kind:
         case "message":
             return _spoken(item)
@@ -296,7 +297,7 @@ def _system(payload: Record) -> str | None:
 
 def _recognises(records: Sequence[object], name: str) -> bool:
     enveloped = any(
-        record.get("type") in RECORD_TYPES and isinstance(record.get("payload"), dict)
+        kind_of(record) in RECORD_TYPES and isinstance(record.get("payload"), dict)
         for record in map(as_record, records)
     )
     return enveloped or (name.startswith("rollout-") and name.endswith(".jsonl"))

@@ -30,6 +30,9 @@ from mcp_context_server.transcripts.base import (
 )
 from mcp_context_server.transcripts.timeline import CLEARED_RESULT
 
+HOST_WINDOWS = (200_000, 1_000_000)
+"""The windows that Claude Code works with, whatever more a model could take."""
+
 
 @dataclass(slots=True)
 class EntryWriter:
@@ -82,7 +85,7 @@ class EntryWriter:
 
     def _report(self, event: Reported) -> None:
         """A report goes onto its message where that is new, and stands alone where it is not."""
-        usage = dict(event.usage) if event.output_is_final else {**event.usage, "output_tokens": 0}
+        usage = {**event.usage, "output_is_final": event.output_is_final}
         place = self._places.get(event.message_id)
         if place is None or place < self._folded:
             self.entries.append(ReportUsage(usage=usage, message_id=event.message_id))
@@ -97,20 +100,33 @@ class EntryWriter:
         if not view:
             self.entries += event.replacement
             return
+        self._learn_window(event)
         self.entries.append(
             Compact(
                 at=event.timestamp,
                 id=f"host-{self.session.boundaries + 1}",
-                trigger="host",
+                trigger="manual" if event.trigger == "manual" else "auto",
                 first=view[0].id,
                 last=view[-1].id,
                 messages=event.replacement,
+                leading=event.leading_message_ids,
                 kept=event.kept_message_ids,
                 tokens_before=event.tokens_before or 0,
                 tokens_after=event.tokens_after or 0,
                 summarizer="host",
             )
         )
+
+    def _learn_window(self, event: Compacted) -> None:
+        """A host that compacts by itself tells by it which window it works with."""
+        if event.trigger != "auto" or not event.tokens_before:
+            return
+        if self.session.settings.context_window is None:
+            policy = self.session.policy
+            room = policy.summary_reserve_tokens + policy.auto_compact_buffer_tokens
+            window = next((w for w in HOST_WINDOWS if w >= event.tokens_before + room), None)
+            if window is not None:
+                self.entries.append(Configure(context_window=window))
 
     def _clear(self, event: Cleared) -> None:
         wanted = set(event.tool_use_ids)

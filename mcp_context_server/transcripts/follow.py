@@ -105,6 +105,10 @@ class Follower:
         """Where this follower has got to, once it knows what it reads."""
         return self._source.mark() if self._source is not None else self.bookmark
 
+    def is_unknown(self) -> bool:
+        """Whether there is something to read, but nothing tells how."""
+        return self.path.stat().st_size > 0 and self._format() is None
+
     def _opened(self) -> "LineSource | WholeSource | None":
         if self._source is None:
             format = self._format()
@@ -133,16 +137,21 @@ class Follower:
         return detect(head + more, self.path.name) if more else name
 
 
+def check_format(path: Path, format: str = "auto") -> None:
+    """Raises `TranscriptUnreadable` where a file has something in it, but in no known format."""
+    if Follower(path, format).is_unknown():
+        unknown = f"The format of {str(path)!r} is not known. Name it: {', '.join(FORMATS)}."
+        raise TranscriptUnreadable(unknown)
+
+
 def read_events(path: Path, format: str = "auto") -> Iterator[Event]:
     """Every event of a file as it is now, streamed. Raises TranscriptUnreadable."""
     if not path.is_file():
         missing = f"There is no file {str(path)!r}. Give the path of a transcript."
         raise TranscriptUnreadable(missing)
+    check_format(path, format)
     follower = Follower(path, format)
     yield from follower.stream()
-    if follower.mark() is None:
-        unknown = f"The format of {str(path)!r} is not known. Name it: {', '.join(FORMATS)}."
-        raise TranscriptUnreadable(unknown)
     yield from follower.finish()
 
 

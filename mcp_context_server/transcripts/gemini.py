@@ -21,6 +21,7 @@ from .base import (
     as_records,
     as_text,
     is_zero_usage,
+    kind_of,
     text_block,
 )
 from .lines import decode_line, decode_whole
@@ -58,7 +59,7 @@ def _session(data: bytes) -> Record:
 def _events(session: Record) -> Iterator[Event]:
     yield Described(session_id=as_text(session.get("sessionId")))
     for record in as_records(session.get("messages")):
-        if record.get("type") in SPEAKERS:
+        if kind_of(record) in SPEAKERS:
             yield from _spoken(record)
 
 
@@ -118,7 +119,7 @@ def _call(call: Record) -> Block:
 
 def _result(call: Record) -> Block:
     """What the model got back: the function responses, and whatever parts came with them."""
-    is_error = call.get("status") in FAILED
+    is_error = kind_of(call, "status") in FAILED
     blocks: list[Block] = []
     for part in as_list(call.get("result")):
         response = as_record(as_record(part).get("functionResponse"))

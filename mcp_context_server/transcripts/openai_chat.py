@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..core.messages import Block, Message, is_blocks, is_result, result_text
-from .base import as_content, as_list, as_record, as_records, as_role, as_text, text_block
+from .base import as_content, as_list, as_record, as_records, as_role, as_text, kind_of, text_block
 from .parts import (
     compact_json,
     data_url,
@@ -36,9 +36,9 @@ ERROR_PREFIX = "Error: "
 def is_openai(raw: Iterable[Mapping[str, Any]]) -> bool:
     """Whether any of these messages says something that only chat messages can say."""
     return any(
-        message.get("role") in OPENAI_ROLES
+        kind_of(message, "role") in OPENAI_ROLES
         or any(message.get(field) for field in OPENAI_FIELDS)
-        or any(as_record(p).get("type") in OPENAI_PARTS for p in as_list(message.get("content")))
+        or any(kind_of(as_record(p)) in OPENAI_PARTS for p in as_list(message.get("content")))
         for message in raw
     )
 

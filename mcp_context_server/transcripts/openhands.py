@@ -75,11 +75,11 @@ class OpenHands:
 
     prefix: str
     _events: int = 0
-    _calls: dict[object, str] = field(default_factory=dict[object, str])
+    _calls: dict[int | None, str] = field(default_factory=dict[int | None, str])
     """By event id: the call that an action made."""
     _open: dict[str, None] = field(default_factory=dict[str, None])
     _responses: set[str] = field(default_factory=set[str])
-    _messages: dict[object, str] = field(default_factory=dict[object, str])
+    _messages: dict[int | None, str] = field(default_factory=dict[int | None, str])
     """By event id: the message it became."""
 
     def read(self, event: Record) -> Iterator[Event]:
@@ -136,7 +136,7 @@ class OpenHands:
         is_first = name is None or name not in self._responses
         blocks = [*(texts(response.get("said")) if is_first else ()), use]
         id = use["id"]
-        self._calls[event.get("id")] = id
+        self._calls[_number(event)] = id
         self._open[id] = None
         usage = as_record(response.get("usage"))
         for told in self._append(event, "assistant", blocks, response):
@@ -144,7 +144,7 @@ class OpenHands:
             if is_first and name is not None and not is_zero_usage(usage):
                 self._responses.add(name)
                 yield Reported(
-                    message_id=self._messages[event.get("id")],
+                    message_id=self._messages[_number(event)],
                     usage=usage,
                     api_message_id=name,
                     model=as_text(response.get("model")),
@@ -159,7 +159,7 @@ class OpenHands:
             return
         content = as_text(event.get("content")) or ""
         call = as_record(event.get("tool_call_metadata")).get("tool_call_id")
-        id = as_text(call) or self._calls.get(event.get("cause"))
+        id = as_text(call) or self._calls.get(_number(event, "cause"))
         if id is None and self._open:
             id = next(iter(self._open))
         if id in self._open:
@@ -171,8 +171,10 @@ class OpenHands:
 
     def _condensed(self, event: Record) -> Iterator[Event]:
         arguments = as_record(event.get("args"))
-        gone = set(_forgotten(arguments))
-        kept = [id for number, id in self._messages.items() if number not in gone]
+        forgotten = _Forgotten.of(arguments)
+        for number in [n for n in self._messages if n in forgotten]:
+            del self._messages[number]
+        kept = list(self._messages.values())
         place = as_count(arguments.get("summary_offset")) or 0
         summary = as_text(arguments.get("summary"))
         message = self._message(event, "user", texts(summary), is_meta=True)
@@ -194,7 +196,7 @@ class OpenHands:
     ) -> Iterator[Event]:
         if blocks:
             message = self._message(event, role, blocks, response, is_meta=is_meta)
-            self._messages[event.get("id")] = message.id
+            self._messages[_number(event)] = message.id
             yield Appended(message)
 
     def _message(
@@ -218,12 +220,27 @@ class OpenHands:
         )
 
 
-def _forgotten(arguments: Record) -> Iterator[object]:
-    yield from as_list(arguments.get("forgotten_event_ids"))
-    first = as_count(arguments.get("forgotten_events_start_id"))
-    last = as_count(arguments.get("forgotten_events_end_id"))
-    if first is not None and last is not None:
-        yield from range(first, min(last, first + (1 << 20)) + 1)
+def _number(event: Record, name: str = "id") -> int | None:
+    return as_count(event.get(name))
+
+
+@dataclass(frozen=True, slots=True)
+class _Forgotten:
+    """The events a condensation takes out: named one by one, or by first and last."""
+
+    named: frozenset[int | None]
+    between: range
+
+    @classmethod
+    def of(cls, arguments: Record) -> "_Forgotten":
+        named = frozenset(map(as_count, as_list(arguments.get("forgotten_event_ids"))))
+        first = as_count(arguments.get("forgotten_events_start_id"))
+        last = as_count(arguments.get("forgotten_events_end_id"))
+        between = range(0) if first is None or last is None else range(first, last + 1)
+        return cls(named - {None}, between)
+
+    def __contains__(self, number: int | None) -> bool:
+        return number in self.named or (number is not None and number in self.between)
 
 
 def _recalled(event: Record) -> str:

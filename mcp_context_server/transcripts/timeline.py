@@ -73,6 +73,23 @@ class Timeline:
                 return Measured(index, stretch.reports[id])
         return None
 
+    @property
+    def unmeasured(self) -> Messages:
+        """What the newest usage does not cover: all later messages but the response itself.
+
+        The response counts here too while its output is not final, and without
+        any usage everything does.
+        """
+        messages, measured = self.messages, self.last_usage
+        if measured is None:
+            return messages
+        report = measured.report
+        return tuple(
+            message
+            for message in messages[measured.index :]
+            if not (report.output_is_final and _is_part(message, report))
+        )
+
     def add(self, event: Event) -> None:
         match event:
             case Appended(message):
@@ -131,6 +148,14 @@ class Timeline:
         if is_result(block) and block["tool_use_id"] in self._cleared:
             return {**block, "content": CLEARED_RESULT}
         return block
+
+
+def _is_part(message: Message, report: Reported) -> bool:
+    """Whether a message is a chunk of the response that a report measured."""
+    response = report.api_message_id
+    return message.id == report.message_id or (
+        response is not None and message.api_message_id == response
+    )
 
 
 def timeline(events: Iterable[Event]) -> Timeline:

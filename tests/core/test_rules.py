@@ -1,11 +1,14 @@
 """Every rule of the API is known: a request that breaks it is told so, where and why."""
 
+import base64
+
 import pytest
-from conversations import call, conversations, result, text
+from conversations import call, conversations, image, png, result, text
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_context_server.core.rules import RULES, ModelTraits, validate
+from mcp_context_server.core.models import lookup
+from mcp_context_server.core.rules import RULES, ModelTraits, Originals, traits_of, validate
 
 GO = {"role": "user", "content": "go"}
 THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
@@ -28,6 +31,56 @@ def system(content="be brief"):
 def strict(**traits):
     return {"traits": ModelTraits(**traits)}
 
+
+def sent(betas=None, **body):
+    """The rest of the request, where tools are one loaded one unless others are given."""
+    return {"request": {"tools": [tool("Read")], "max_tokens": 4096, **body}, "betas": betas}
+
+
+def tool(name, **more):
+    return {"name": name, "input_schema": {"type": "object"}, **more}
+
+
+def received(*messages):
+    """What was received, on a model that binds thinking to what came before."""
+    return {"originals": Originals.of(messages), "traits": ModelTraits(binds_thinking=True)}
+
+
+def thought(signature, words="hm"):
+    return {"type": "thinking", "thinking": words, "signature": signature}
+
+
+def picture(data=None, media_type="image/png"):
+    source = {"type": "base64", "media_type": media_type, "data": data or png(9, 9)}
+    return {"type": "image", "source": source}
+
+
+def pdf(pages):
+    data = base64.b64encode(b"%PDF-1.4 " + b"/Type /Page " * pages).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    return {"type": "document", "source": source}
+
+
+def marked(block, ttl=None):
+    mark = {"type": "ephemeral", "ttl": ttl} if ttl else {"type": "ephemeral"}
+    return {**block, "cache_control": mark}
+
+
+def answered(call, *results):
+    return [GO, says(call), asks(*results)]
+
+
+MANUAL = {"type": "enabled", "budget_tokens": 2000}
+CLEAR_THINKING = {"type": "clear_thinking_20251015"}
+CLEAR_RESULTS = {"type": "clear_tool_uses_20250919"}
+MEMBER = {**call("a", "click"), "toolset_name": "browser"}
+BY_CODE = {**call("a"), "caller": {"type": "code_execution_20260120", "tool_id": "srvtoolu_1"}}
+HIT = {"type": "search_result", "title": "t", "source": "s", "content": [text("x")]}
+COMPACTED = {"type": "compaction", "content": "so far", "signature": "c2ln"}
+SEALED = {**FOUND, "content": [{"type": "web_search_result", "encrypted_content": "AAAA"}]}
+OPENED = {**FOUND, "content": [{"type": "web_search_result", "encrypted_content": "AAAB"}]}
+FALLBACK = {"type": "fallback", "to": {"model": "m"}}
+REFERENCE = {"type": "tool_reference", "tool_name": "Bash"}
 
 BROKEN = [
     ("R0", "messages.0", ["hello"], {}),
@@ -74,6 +127,122 @@ BROKEN = [
     ("R59", "messages.1.role", [GO, system()], strict(supports_system_role=False)),
     ("R60", "messages.0.role", [system(), GO], {}),
     ("R60", "messages.2.role", [GO, says(text("x")), system(), GO], {}),
+    ("R0", "messages.2.content.0", answered(call("a"), result("a", {"x": 1})), {}),
+    ("R0", "messages.2.content.0.content.0", answered(call("a"), result("a", ["x"])), {}),
+    ("R0", "messages.0.content.0", [asks({"type": "image"})], {}),
+    ("R0", "messages.1.content.0", [GO, says({"type": "redacted_thinking"}, text("x"))], {}),
+    ("R8", "tools.0.name", [GO], sent(tools=[tool("a.b")])),
+    ("R9", "tools", answered(call("a"), result("a")), {**sent(tools=[]), **strict(
+        requires_tools=True)}),
+    ("R10", "tools.0.input_schema", [GO], sent(tools=[{"name": "a", "input_schema": {}}])),
+    ("R10", "tools.0.input_schema.properties.x.items", [GO], sent(tools=[tool("a", input_schema={
+        "type": "object", "properties": {"x": {"type": "array", "items": [{}]}}})])),
+    ("R10", "tools.0.input_schema.properties.x.exclusiveMinimum", [GO], sent(tools=[tool(
+        "a", input_schema={"type": "object", "properties": {"x": {"exclusiveMinimum": True}}})])),
+    ("R10", "tools.0.input_schema.anyOf.0.type", [GO], sent(tools=[tool("a", input_schema={
+        "type": "object", "anyOf": [{"type": "dict"}]})])),
+    ("R11", "messages.2.content.0", answered(MEMBER, result("a")), {}),
+    ("R11", "messages.2.content.0", answered(MEMBER, result("a", [pdf(1)], toolset_name="browser")),
+     {}),
+    ("R12", "messages.2.content.0", answered(BY_CODE, result("a", [image()])), {}),
+    ("R12", "container", answered(BY_CODE, result("a")), sent()),
+    ("R21", "messages.0.content.0", [asks({**text("x"), "is_meta": True})], {}),
+    ("R22", "messages.1.content.0", [GO, says(pdf(1), text("x"))], {}),
+    ("R23", "messages.2.content.0.content.0.content.0", answered(call("a"), result("a", [
+        {**HIT, "content": [{**text("x"), "citations": [{}]}]}])), {}),
+    ("R24", "temperature", [GO], sent(temperature=1.0)),
+    ("R25", "messages.1.content.0", [GO, says(thought("c2ln", "oh"), text("x"))],
+     received(GO, says(THOUGHT, text("x")))),
+    ("R25", "messages.1.content.0", [GO, says(thought("a"), text("x"))],
+     received(GO, says(thought("a"), thought("b"), text("x")))),
+    ("R26", "messages.1.content.0", answered(call("a"), result("a")), sent(thinking=MANUAL)),
+    ("R27", "messages.1.content.0", [GO, says(THOUGHT, text("x"))],
+     sent(thinking={"type": "disabled"})),
+    ("R29", "messages.1.content.0", [GO, says({**THOUGHT, "signature": ""}, text("x"))], {}),
+    ("R29", "messages.1.content.0", [GO, says(THOUGHT, text("x")), GO, says(text("y"))],
+     received(GO)),
+    ("R30", "messages.1.content.0", [asks(text("went")), says(THOUGHT, text("x"))],
+     received(GO, says(THOUGHT, text("x")))),
+    ("R31", "messages.5.content.0",
+     [GO, says(thought("a"), text("x")), GO, says(text("y")), GO, says(thought("c"), text("z"))],
+     received(GO, says(thought("a"), text("x")), GO, says(thought("b"), text("y")), GO,
+              says(thought("c"), text("z")))),
+    ("R32", "thinking.block_binding", [GO], sent(
+        betas=(), thinking={"type": "adaptive", "block_binding": {}})),
+    ("R33", "messages.1.content.0", [GO, says(marked(THOUGHT), text("x"))], {}),
+    ("R34", "thinking.type", [GO], {
+        **sent(thinking=MANUAL), **strict(thinking_types=("adaptive",))}),
+    ("R35", "thinking.budget_tokens", [GO], sent(thinking={**MANUAL, "budget_tokens": 1000})),
+    ("R35", "max_tokens", [GO], sent(thinking=MANUAL, max_tokens=2000)),
+    ("R36", "tool_choice.type", [GO], sent(thinking=MANUAL, tool_choice={"type": "any"})),
+    ("R37", "context_management.edits.1", [GO], sent(
+        thinking=MANUAL, context_management={"edits": [CLEAR_RESULTS, CLEAR_THINKING]})),
+    ("R37", "context_management.edits.0", [GO], sent(
+        context_management={"edits": [CLEAR_THINKING]})),
+    ("R37", "context_management.edits.0", [GO], sent(
+        betas=[], context_management={"edits": [CLEAR_RESULTS]})),
+    ("R37", "context_management", [GO], {
+        **sent(context_management={"edits": [CLEAR_RESULTS]}),
+        **strict(supports_context_management=False)}),
+    ("R42", "messages.1.content.1", [GO, says(SEARCH, OPENED)], received(GO, says(SEARCH, SEALED))),
+    ("R44", "messages.1.content.1", [GO, says(thought("a"), thought("b"), text("x"))],
+     received(GO, says(thought("a"), FALLBACK, thought("b"), text("x")))),
+    ("R45", "messages.0.content.4.cache_control", [asks(*[marked(text("x"))] * 5)], {}),
+    ("R45", "cache_control", [asks(marked(text("x")))], sent(
+        system=[marked(text("s"))], tools=[marked(tool("a")), marked(tool("b"))],
+        cache_control={"type": "ephemeral"})),
+    ("R46", "messages.0.content.0.cache_control.ttl", [asks(marked(text("x"), "1h"))],
+     sent(system=[marked(text("s"))])),
+    ("R47", "cache_control.ttl", [asks(marked(text("x"), "1h"))],
+     sent(cache_control={"type": "ephemeral"})),
+    ("R48", "tools.1", [GO], sent(tools=[tool("a"), marked(tool("b", defer_loading=True))])),
+    ("R48", "messages.0.content.0", [asks(marked(text(" ")), text("x"))], {}),
+    ("R48", "messages.0.content.0.cache_control",
+     [asks({**text("x"), "cache_control": {"type": "ephemeral", "scope": "global"}})], {}),
+    ("R49", "messages.2.content.0.content.0", answered(call("a"), result("a", [REFERENCE])),
+     sent()),
+    ("R49", "messages.2.content.0.content.0", answered(call("a"), result("a", [REFERENCE])),
+     strict(supports_tool_reference=False)),
+    ("R49", "messages.1.content.1.content.tool_references.0", [GO, says(SEARCH, {
+        "type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1",
+        "content": {"tool_references": [REFERENCE]}})], sent()),
+    ("R50", "tools", [GO], sent(tools=[tool("a", defer_loading=True)])),
+    ("R51", "tools.1.name", [GO], sent(tools=[tool("a"), tool("a")])),
+    ("R51", "messages.1.content.0", [GO, {"role": "system", "content": [
+        {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "Bash"}}]}], sent()),
+    ("R51", "tools", [GO], {**sent(tools=[tool("a"), *[tool("b", defer_loading=True)] * 3]),
+                            **strict(max_deferred_tools=2)}),
+    ("R52", "messages.0.content.0.source.base64", [asks(picture())],
+     strict(max_image_base64_chars=20)),
+    ("R53", "messages.0.content.0.source", [asks(image(8001, 10))], {}),
+    ("R54", "messages.0.content.20.source", [asks(*[image()] * 20, image(10, 2001))], {}),
+    ("R55", "messages.0.content.0", [asks(image(), pdf(1), image())], strict(max_media=2)),
+    ("R56", "messages.0.content.0.source.base64.data", [asks(pdf(101))], {}),
+    ("R57", "messages.0.content.0.source.base64.media_type",
+     [asks(picture(media_type="image/jpeg"))], {}),
+    ("R57", "messages.0.content.0.source.base64.media_type",
+     [asks(picture(media_type="image/tiff"))], {}),
+    ("R58", "messages.0.content.1", [asks(pdf(1), {**pdf(1), "citations": {"enabled": True}})], {}),
+    ("R58", "messages.2.content.0", answered(call("a"), result("a", [HIT, text("x")])), {}),
+    ("R58", "output_config.format", [asks({**pdf(1), "citations": {"enabled": True}})],
+     sent(output_config={"format": {}})),
+    ("R61", "messages.1.content.0", [GO, says(COMPACTED), GO], {}),
+    ("R61", "messages.1.content.0", [says(COMPACTED), says(COMPACTED), GO], {}),
+    ("R61", "messages.0.content.0", [says({**COMPACTED, "content": ""}), GO], {}),
+    ("R61", "messages.1.role", [says(COMPACTED), system()], {}),
+    ("R61", "messages.0.content.0", [says(COMPACTED), GO], sent(betas=[])),
+    ("R61", "messages.0.content.0", [says({**COMPACTED, "content": "so"}), GO],
+     received(says(COMPACTED), GO)),
+    ("R62", "compaction", [GO], sent(compaction={"type": "summarize"})),
+    ("R62", "messages.1", [GO, says(call("a"))], sent(compaction={"type": "summarize"})),
+    ("R62", "stop_sequences", [GO, says(text("x"))],
+     sent(compaction={"type": "summarize"}, stop_sequences=["x"])),
+    ("R62", "tool_choice", [GO, says(text("x"))],
+     sent(compaction={"type": "summarize"}, tool_choice={"type": "any"})),
+    ("R62", "compaction.instructions", [GO, says(text("x"))],
+     sent(compaction={"type": "summarize", "instructions": "x" * 16_385})),
+    ("R62", "compaction", [GO, says(text("x"))],
+     sent(betas=[], compaction={"type": "summarize"})),
 ]  # fmt: skip
 
 
@@ -114,6 +283,40 @@ LEGAL = {
         [asks({"type": "hologram", "depth": {}}, {**text("x"), "shine": 3}), says({"type": "ray"})],
         {},
     ),
+    "what was received, with thinking dropped from both ends and cache marks moved": (
+        [GO, says(text("x")), GO, says(thought("b"), text("y")), asks(marked(text("go"))),
+         says(text("z"))],
+        received(GO, says(thought("a"), text("x")), asks(marked(text("go"))),
+                 says(thought("b"), text("y")), GO, says(thought("c"), text("z"))),
+    ),
+    "a running turn that started with thinking": (
+        [GO, says(THOUGHT, call("a")), asks(result("a")), says(call("b")), asks(result("b"))],
+        sent(thinking=MANUAL),
+    ),
+    "a budget above max_tokens where thinking is interleaved": (
+        [GO], sent(betas=["interleaved-thinking-2025-05-14"], thinking=MANUAL, max_tokens=1000),
+    ),
+    "four breakpoints, the long ones first": (
+        [asks(marked(text("x"), "1h"), marked(text("y"), "5m"), marked(text("z")))],
+        sent(system=[marked(text("s"), "1h")]),
+    ),
+    "a reference to a tool of the request, and any with an MCP toolset": (
+        answered(call("a"), result("a", [REFERENCE])), sent(tools=[tool("Bash")]),
+    ),
+    "any reference where a toolset's names are not known": (
+        answered(call("a"), result("a", [REFERENCE])), sent(tools=[{"type": "mcp_toolset"}]),
+    ),
+    "media of every size that is allowed": (
+        [asks(*[image(2000, 2000)] * 20, pdf(100), picture())], {},
+    ),
+    "an image whose bytes tell nothing, and one by reference": (
+        [asks(picture("aGVsbG8="), {"type": "image", "source": {"type": "url", "url": "https:x"}})],
+        {},
+    ),
+    "the compaction that is on its way": (
+        [GO, says(text("x"))], sent(betas=["compact-2026-09-04"], compaction={"type": "summarize"}),
+    ),
+    "search results alone in a result": (answered(call("a"), result("a", [HIT, HIT])), {}),
 }  # fmt: skip
 
 
@@ -141,6 +344,11 @@ def test_a_fault_says_what_to_do():
     assert fault.message == (
         "no call 'gone' stands in the message before: remove the result or add the call"
     )
+
+
+def test_what_a_model_can_take_is_read_from_the_catalog():
+    traits = traits_of(lookup("claude-opus-5-5"))
+    assert (traits.binds_thinking, traits.supports_prefill, traits.max_media) == (True, False, 600)
 
 
 anything = st.recursive(

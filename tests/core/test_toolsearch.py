@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_context_server.core.catalog import Catalog, register, withdraw
+from mcp_context_server.core.deferral import Deferral, deferral
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.toolsearch import (
     CatalogIndex,
@@ -59,6 +60,13 @@ def find(catalog: Catalog, query: str, policy: Policy = POLICY, **more: object) 
     return search(catalog, query, index=CatalogIndex(policy), policy=policy, tally=tally, **more)
 
 
+def all_but(catalog: Catalog, *always: str) -> Deferral:
+    """Every tool deferred but these."""
+    loaded = [{**d, "defer_loading": d["name"] not in always} for d in catalog.definitions]
+    marked = register(Catalog(), loaded, policy=POLICY)
+    return deferral(marked, window_tokens=1000, tally=tally, policy=POLICY)
+
+
 def first(catalog: Catalog, query: str) -> str:
     return find(catalog, query).matches[0]
 
@@ -94,7 +102,7 @@ def test_a_name_is_found_in_any_spelling(query: str, matches: tuple[str, ...]):
 @pytest.mark.requirement("TOOL-3")
 def test_a_miss_lists_the_nearest_names_and_the_servers_that_may_have_it():
     waiting = withdraw(catalog(*THREE, pending_servers=["jira"]), "db", "failed")
-    assert find(waiting, "zzz", deferred=[BROWSER, CODEX, READ]) == Found(
+    assert find(waiting, "zzz", deferral=all_but(waiting)) == Found(
         matches=(),
         query="zzz",
         total_deferred_tools=3,
@@ -118,7 +126,9 @@ def test_a_selected_name_that_is_missing_is_told_beside_those_that_are_found():
 
 @pytest.mark.requirement("TOOL-3")
 def test_the_answer_holds_definitions_and_references_ready_for_a_result():
-    found = find(catalog(*THREE), "select:ask_codex,browser_open", deferred=[CODEX, READ])
+    found = find(
+        catalog(*THREE), "select:ask_codex,browser_open", deferral=all_but(catalog(*THREE), BROWSER)
+    )
     empty = {"type": "object"}
     assert found == Found(
         matches=(CODEX, BROWSER),
@@ -197,10 +207,11 @@ def test_a_tool_s_own_name_comes_before_better_scores():
 
 def test_only_deferred_tools_are_ranked_but_any_may_be_named():
     office = catalog(*OFFICE)
-    deferred = ["mcp__slack__post_message"]
-    assert find(office, "message email", deferred=deferred).matches == tuple(deferred)
+    post = "mcp__slack__post_message"
+    waiting = all_but(office, *(name for name in office.by_name if name != post))
+    assert find(office, "message email", deferral=waiting).matches == (post,)
     for name in ("send_email", "select:send_email"):
-        assert find(office, name, deferred=deferred).matches[0] == "mcp__gmail__send_email"
+        assert find(office, name, deferral=waiting).matches[0] == "mcp__gmail__send_email"
 
 
 def test_a_name_that_two_servers_share_means_both():

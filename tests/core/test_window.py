@@ -300,7 +300,7 @@ policies = st.builds(
 @given(
     sizes, policies, st.none() | st.integers(-1, 300_000), st.none() | st.integers(-1, 3_000_000)
 )
-@settings(max_examples=400)
+@settings(max_examples=250)
 def test_the_thresholds_always_ascend_within_the_window(size, policy, output, override):
     drawn = window("x-9", policy, learned_tokens=size, override_tokens=override, max_output=output)
     assert 0 < drawn.warning < drawn.auto_compact < drawn.blocking < drawn.effective_window

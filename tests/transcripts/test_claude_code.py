@@ -79,6 +79,24 @@ def test_a_placeholder_output_is_reported_again_once_it_is_final():
     assert timeline(told).last_usage.index == 1
 
 
+@pytest.mark.parametrize(
+    ("stop", "unmeasured"), [(None, ["a1", "r1", "a2", "u2"]), ("end_turn", ["r1", "u2"])]
+)
+def test_a_final_report_covers_its_response_and_not_the_results_between_its_chunks(
+    stop, unmeasured
+):
+    told = events_of(
+        lines(
+            user("u1", None, "go"),
+            reply("a1", "u1", call("c1"), of="m"),
+            answer("r1", "a1", "c1"),
+            reply("a2", "a1", "done", of="m", stop=stop),
+            user("u2", "a2", "thanks"),
+        )
+    )
+    assert [message.id for message in timeline(told).unmeasured] == unmeasured
+
+
 def test_usage_is_passed_on_raw_with_its_iterations():
     usage = PROMPT | {"output_tokens": 9, "iterations": [{"type": "message", "input_tokens": 7}]}
     told = events_of(lines(reply("a1", None, "x", usage=usage, stop="end_turn")))

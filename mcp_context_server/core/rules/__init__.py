@@ -3,7 +3,16 @@
 from mcp_context_server.core.rules.draft import Repair
 from mcp_context_server.core.rules.originals import Originals
 from mcp_context_server.core.rules.repair import repair
-from mcp_context_server.core.rules.request import Fault, ModelTraits
+from mcp_context_server.core.rules.request import Fault, ModelTraits, traits_of
 from mcp_context_server.core.rules.table import RULES, validate
 
-__all__ = ["RULES", "Fault", "ModelTraits", "Originals", "Repair", "repair", "validate"]
+__all__ = [
+    "RULES",
+    "Fault",
+    "ModelTraits",
+    "Originals",
+    "Repair",
+    "repair",
+    "traits_of",
+    "validate",
+]

@@ -1,87 +1,32 @@
-"""Rules about one block alone: a table of small checks by block type.
+"""Rules about one block alone, by its type.
 
-A check looks at a block where it stands and says what is wrong, or nothing.
+A check looks at a block, the role of who says it and the model's traits, and yields
+the rules that are broken, each with what is wrong and what to do.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 
+from mcp_context_server.core.messages import Block
+from mcp_context_server.core.rules.index import OWN_FIELDS
 from mcp_context_server.core.rules.naming import is_identifier
-from mcp_context_server.core.rules.request import Fault, Request, Site
+from mcp_context_server.core.rules.request import Fault, ModelTraits, Request
 
-Check = Callable[[Site, Request], str | None]
+Broken = tuple[str, str]
+Check = Callable[[Block, str, ModelTraits], Iterator[Broken]]
 
 SERVER_CALL = "srvtoolu_"
 """How the API's own call ids begin."""
 
 
-def _text_is_text(site: Site, request: Request) -> str | None:
-    return _missing(site, "text")
-
-
-def _text_is_not_empty(site: Site, request: Request) -> str | None:
-    return "is empty: remove the block" if site.block.get("text") == "" else None
-
-
-def _text_is_not_blank(site: Site, request: Request) -> str | None:
-    text = site.block.get("text")
-    blank = isinstance(text, str) and text.isspace()
-    return "is nothing but whitespace: remove the block" if blank else None
-
-
-def _no_user_citations(site: Site, request: Request) -> str | None:
-    cited = site.role == "user" and site.block.get("citations")
-    return "only an assistant's text may have citations: remove the field" if cited else None
-
-
-def _call_has_an_id(site: Site, request: Request) -> str | None:
-    return _missing(site, "id")
-
-
-def _input_is_an_object(site: Site, request: Request) -> str | None:
-    given = site.block.get("input")
-    return None if isinstance(given, dict) else "`input` is not an object: wrap it in one"
-
-
-def _name_fits(site: Site, request: Request) -> str | None:
-    name = site.block.get("name")
-    if isinstance(name, str) and fits(name, request.terms.traits.max_name_chars):
-        return None
-    most = request.terms.traits.max_name_chars
-    return f"`name` must be 1 to {most} letters, digits, `_` or `-`: rename the tool"
-
-
-def _call_id_fits(site: Site, request: Request) -> str | None:
-    id = site.block.get("id")
-    unfit = isinstance(id, str) and not is_identifier(id)
-    return (
-        "`id` must be letters, digits, `_` or `-`: rename it, in its result too" if unfit else None
-    )
-
-
-def _call_is_the_assistants(site: Site, request: Request) -> str | None:
-    elsewhere = site.role in ("user", "system")
-    return "only an assistant message may hold calls: move or remove it" if elsewhere else None
-
-
-def _client_call_id(site: Site, request: Request) -> str | None:
-    id = site.block.get("id")
-    server = isinstance(id, str) and id.startswith(SERVER_CALL)
-    return f"a `{SERVER_CALL}…` id belongs to a `server_tool_use` block" if server else None
-
-
-def _result_names_a_call(site: Site, request: Request) -> str | None:
-    return _missing(site, "tool_use_id")
-
-
-def _client_result_id(site: Site, request: Request) -> str | None:
-    id = site.block.get("tool_use_id")
-    server = isinstance(id, str) and id.startswith(SERVER_CALL)
-    return "the API answers its own calls: remove this result" if server else None
-
-
-def _result_is_the_users(site: Site, request: Request) -> str | None:
-    elsewhere = site.role in ("assistant", "system")
-    return "only a user message may hold results: move or remove it" if elsewhere else None
+def check_blocks(request: Request) -> Iterator[Fault]:
+    """Every block against the rules of its type."""
+    traits = request.terms.traits
+    for checks, sites in ((BLOCK_CHECKS, request.sites), (NESTED_CHECKS, request.nested)):
+        for kind, check in checks.items():
+            for site in sites.get(kind, ()):
+                _, _, role, block = site
+                for rule, what in check(block, role, traits):
+                    yield Fault(rule, site.path, what)
 
 
 def fits(name: str, most_chars: int) -> bool:
@@ -89,48 +34,103 @@ def fits(name: str, most_chars: int) -> bool:
     return len(name) <= most_chars and is_identifier(name)
 
 
-def _missing(site: Site, field: str) -> str | None:
-    given = isinstance(site.block.get(field), str)
-    return None if given else f"`{field}` must be a string: give one or remove the block"
+def _text(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    text = block.get("text")
+    if not isinstance(text, str):
+        yield "R0", "`text` must be a string: give one or remove the block"
+    elif not text:
+        yield "R15", "is empty: remove the block"
+    elif text.isspace():
+        yield "R16", "is nothing but whitespace: remove the block"
+    if len(block) > 2:
+        if role == "user" and block.get("citations"):
+            yield "R23", "only an assistant's text may have citations: remove the field"
+        if not OWN_FIELDS.isdisjoint(block):
+            yield _foreign(block)
 
 
-BLOCK_CHECKS: Mapping[str, tuple[tuple[str, Check], ...]] = {
-    "text": (
-        ("R0", _text_is_text),
-        ("R15", _text_is_not_empty),
-        ("R16", _text_is_not_blank),
-        ("R23", _no_user_citations),
-    ),
-    "tool_use": (
-        ("R0", _call_has_an_id),
-        ("R1", _call_is_the_assistants),
-        ("R7", _input_is_an_object),
-        ("R8", _name_fits),
-        ("R8", _call_id_fits),
-        ("R40", _client_call_id),
-    ),
-    "server_tool_use": (("R0", _call_has_an_id), ("R7", _input_is_an_object)),
-    "mcp_tool_use": (("R0", _call_has_an_id), ("R7", _input_is_an_object)),
-    "tool_result": (
-        ("R0", _result_names_a_call),
-        ("R4", _result_is_the_users),
-        ("R40", _client_result_id),
-    ),
+def _inner_text(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    """Blank text inside a result is taken; empty text is not."""
+    return (broken for broken in _text(block, role, traits) if broken[0] != "R16")
+
+
+def _call(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    id, name = block.get("id"), block.get("name")
+    if role != "assistant" and role:
+        yield "R1", "only an assistant message may hold calls: move or remove it"
+    if not isinstance(id, str):
+        yield "R0", "`id` must be a string: give one or remove the block"
+    elif not is_identifier(id):
+        yield "R8", "`id` must be letters, digits, `_` or `-`: rename it, in its result too"
+    elif id.startswith(SERVER_CALL):
+        yield "R40", f"a `{SERVER_CALL}…` id belongs to a `server_tool_use` block"
+    if not (isinstance(name, str) and fits(name, traits.max_name_chars)):
+        most = traits.max_name_chars
+        yield "R8", f"`name` must be 1 to {most} letters, digits, `_` or `-`: rename the tool"
+    if not isinstance(block.get("input"), dict):
+        yield "R7", "`input` is not an object: wrap it in one"
+    if not OWN_FIELDS.isdisjoint(block):
+        yield _foreign(block)
+
+
+def _server_call(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    if not isinstance(block.get("id"), str):
+        yield "R0", "`id` must be a string: give one or remove the block"
+    if not isinstance(block.get("input"), dict):
+        yield "R7", "`input` is not an object: wrap it in one"
+
+
+def _result(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    id = block.get("tool_use_id")
+    if role != "user" and role:
+        yield "R4", "only a user message may hold results: move or remove it"
+    if not isinstance(id, str):
+        yield "R0", "`tool_use_id` must be a string: give one or remove the block"
+    elif id.startswith(SERVER_CALL):
+        yield "R40", "the API answers its own calls: remove this result"
+    if not isinstance(block.get("content", ""), str | list | tuple):
+        yield CONTENT_OF_RESULT
+    if not OWN_FIELDS.isdisjoint(block):
+        yield _foreign(block)
+
+
+CONTENT_OF_RESULT = "R0", "`content` is neither text nor a list of blocks: make it text"
+
+
+def _thinking(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    if not isinstance(block.get("thinking"), str):
+        yield "R0", "`thinking` must be a string: remove the block"
+    elif not (isinstance(block.get("signature"), str) and block["signature"]):
+        yield "R29", "the thinking has no signature: remove it"
+
+
+def _redacted(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    if not isinstance(block.get("data"), str):
+        yield "R0", "`data` must be a string: remove the block"
+
+
+def _media(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
+    if not isinstance(block.get("source"), dict):
+        yield "R0", "`source` must be an object: give one or remove the block"
+
+
+def _foreign(block: Block) -> Broken:
+    ours = ", ".join(sorted(OWN_FIELDS.intersection(block)))
+    return "R21", f"the API does not know {ours}: leave it out"
+
+
+BLOCK_CHECKS: Mapping[str, Check] = {
+    "text": _text,
+    "tool_use": _call,
+    "server_tool_use": _server_call,
+    "mcp_tool_use": _server_call,
+    "tool_result": _result,
+    "thinking": _thinking,
+    "redacted_thinking": _redacted,
+    "image": _media,
+    "document": _media,
 }
 """By the type of a block that stands directly in a message."""
 
-NESTED_CHECKS: Mapping[str, tuple[tuple[str, Check], ...]] = {
-    "text": (("R0", _text_is_text), ("R15", _text_is_not_empty)),
-}
+NESTED_CHECKS: Mapping[str, Check] = {"text": _inner_text, "image": _media, "document": _media}
 """By the type of a block that stands in another block's content."""
-
-
-def check_blocks(request: Request) -> Iterator[Fault]:
-    """Every block against the checks of its type."""
-    for table, sites in ((BLOCK_CHECKS, request.sites), (NESTED_CHECKS, request.nested)):
-        for kind, checks in table.items():
-            for site in sites.get(kind, ()):
-                for rule, check in checks:
-                    what = check(site, request)
-                    if what is not None:
-                        yield Fault(rule, site.path, what)

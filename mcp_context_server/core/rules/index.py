@@ -1,25 +1,18 @@
 """Reading a request once: whatever is given becomes messages and blocks by type."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from mcp_context_server.core.messages import WIRE_FIELDS, Message
-from mcp_context_server.core.rules.request import (
-    Fault,
-    Request,
-    Site,
-    Terms,
-    Turned,
-    list_of,
-)
-
-ROLES = tuple(WIRE_FIELDS)
+from mcp_context_server.core.rules.request import Fault, Request, Site, Terms, Turned, list_of
 
 OWN_FIELDS = frozenset(Message.model_fields) - {"id", "role", "content", "model"}
 """Fields of our messages that no block of the API has."""
 
-OWN_ABOUT = frozenset({"text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image"})
-"""Block types whose fields are all known, so that one of ours in them has leaked."""
+_ROLES: tuple[object, ...] = tuple(WIRE_FIELDS)
+
+NESTED_DEPTH = 2
+"""How deep content stands in content: a result holds search results, which hold text."""
 
 
 def index(messages: object, terms: Terms) -> Request:
@@ -29,81 +22,63 @@ def index(messages: object, terms: Terms) -> Request:
     if given is not messages:
         _fault(request, "messages", "is not a list: send a list of message objects")
     for number, message in enumerate(given):
-        request.messages.append(_turned(request, number, message))
+        if isinstance(message, Mapping):
+            turned = _turned(request, number, cast("Mapping[str, Any]", message))
+        else:
+            _fault(request, f"messages.{number}", "is not an object: send `role` and `content`")
+            turned = Turned("", [], {})
+        request.messages.append(turned)
     return request
 
 
-def _turned(request: Request, number: int, message: object) -> Turned:
-    path = f"messages.{number}"
-    if not isinstance(message, Mapping):
-        _fault(request, path, "is not an object: send `role` and `content`")
-        return Turned("", [], {})
-    message = cast("Mapping[str, Any]", message)
-    role = message.get("role")
-    if role not in ROLES:
-        _fault(request, f"{path}.role", f"is none of {', '.join(ROLES)}: use one of them")
+def _turned(request: Request, number: int, message: Mapping[str, Any]) -> Turned:
+    role, content = cast("str", message.get("role")), message.get("content")
+    if role not in _ROLES:
+        what = f"is none of {', '.join(WIRE_FIELDS)}: use one of them"
+        _fault(request, f"messages.{number}.role", what)
         role = ""
     elif len(message) > 2 or "content" not in message:
-        _foreign_keys(request, path, message, role)
-    return Turned(role, _sites(request, number, role, message), message)
-
-
-def _foreign_keys(request: Request, path: str, message: Mapping[str, Any], role: str) -> None:
-    for key in message:
-        if key not in WIRE_FIELDS[role]:
-            where, known = f"{path}.{key}", ", ".join(WIRE_FIELDS[role])
-            request.malformed.append(
-                Fault("R21", where, f"the API knows only {known} here: leave it out")
-            )
-
-
-def _sites(request: Request, number: int, role: str, message: Mapping[str, Any]) -> list[Site]:
-    content = message.get("content")
-    if isinstance(content, str):
-        if content:
-            site = Site(number, (), role, {"type": "text", "text": content})
-            _file(request.sites, site, "text")
-            return [site]
-        return []
-    if not isinstance(content, list | tuple):
+        _check_keys(request, number, message, role)
+    if isinstance(content, list | tuple):
+        blocks = _sites(request, number, role, cast("Sequence[object]", content), ())
+    elif isinstance(content, str):
+        blocks = [Site(number, (), role, {"type": "text", "text": content})] if content else []
+        request.sites["text"] += blocks
+    else:
+        blocks = list[Site]()
         if not message.get("output_config"):
             _fault(request, f"messages.{number}.content", "is neither text nor a list of blocks")
-        return []
-    found: list[Site] = []
-    for at, block in enumerate(cast("list[object]", content)):
-        site = _site(request, number, (at,), role, block)
-        if site is not None:
-            _file(request.sites, site, site.block["type"])
-            found.append(site)
-            _inner_sites(request, site)
+    return Turned(role, blocks, message)
+
+
+def _check_keys(request: Request, number: int, message: Mapping[str, Any], role: str) -> None:
+    for key in message:
+        if key not in WIRE_FIELDS[role]:
+            where, known = f"messages.{number}.{key}", ", ".join(WIRE_FIELDS[role])
+            what = f"the API knows only {known} here: leave it out"
+            request.malformed.append(Fault("R21", where, what))
+
+
+def _sites(
+    request: Request, number: int, role: str, content: Sequence[object], within: tuple[int, ...]
+) -> list[Site]:
+    """Files the blocks of a content by type, and those inside their own content."""
+    found, files = list[Site](), request.nested if within else request.sites
+    for at, value in enumerate(content):
+        block = cast("dict[str, Any]", value)
+        site = Site(number, (*within, at), role, block)
+        kind = block.get("type") if isinstance(value, dict) else None
+        if not isinstance(kind, str):
+            _fault(request, site.path, "is not an object with a `type`: send a content block")
+            continue
+        files[kind].append(site)
+        found.append(site)
+        if "cache_control" in block and block["cache_control"] is not None:
+            request.marked.append(site)
+        inner = block.get("content")
+        if isinstance(inner, list | tuple) and len(within) < NESTED_DEPTH:
+            _sites(request, number, role, cast("Sequence[object]", inner), site.at)
     return found
-
-
-def _inner_sites(request: Request, outer: Site, depth: int = 2) -> None:
-    """Files what stands in a block's own content: results hold blocks, search results text."""
-    content = outer.block.get("content")
-    if depth and isinstance(content, list | tuple):
-        for at, block in enumerate(cast("list[object]", content)):
-            site = _site(request, outer.message, (*outer.at, at), outer.role, block)
-            if site is not None:
-                _file(request.nested, site, site.block["type"])
-                _inner_sites(request, site, depth - 1)
-
-
-def _site(
-    request: Request, number: int, at: tuple[int, ...], role: str, block: object
-) -> Site | None:
-    if isinstance(block, dict):
-        site = Site(number, at, role, cast("dict[str, Any]", block))
-        if isinstance(site.block.get("type"), str):
-            return site
-    what = "is not an object with a `type`: send a content block"
-    _fault(request, Site(number, at, role, {}).path, what)
-    return None
-
-
-def _file(sites: dict[str, list[Site]], site: Site, kind: str) -> None:
-    sites.setdefault(kind, []).append(site)
 
 
 def _fault(request: Request, path: str, what: str) -> None:

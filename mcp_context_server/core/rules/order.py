@@ -1,9 +1,9 @@
 """Rules about the order of messages, and about what each must hold."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise, takewhile
+from itertools import groupby, pairwise
 
-from mcp_context_server.core.messages import is_call, is_thinking
+from mcp_context_server.core.messages import is_call
 from mcp_context_server.core.rules.request import Fault, Request, Turned
 
 
@@ -102,15 +102,3 @@ def ends_in_server_result(message: Turned) -> bool:
     """Whether an assistant message ends with the result of a server-side call."""
     kind = message.blocks[-1].block["type"] if message.blocks else ""
     return message.role == "assistant" and kind.endswith("_tool_result")
-
-
-def check_thinking_place(request: Request) -> Iterator[Fault]:
-    """Thinking is an assistant's, and something follows it."""
-    for site in request.of_kind("thinking", "redacted_thinking"):
-        if site.role != "assistant":
-            yield Fault("R28", site.path, "only an assistant message may hold thinking: remove it")
-    for message in request.messages:
-        if message.role == "assistant":
-            last = takewhile(lambda site: is_thinking(site.block), reversed(message.blocks))
-            what = "a message can't end with thinking: remove it"
-            yield from (Fault("R28", site.path, what) for site in last)

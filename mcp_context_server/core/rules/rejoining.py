@@ -29,7 +29,7 @@ def join_chunks(draft: Draft) -> Draft:
             slots[chunks[0]] = joined(first, others, blocks)
             gone.update(chunks[1:])
             what = "Joined to the first chunk of the same response."
-            repairs += [other.repaired("R1", what) for other in others]
+            repairs += [other.repaired("R2", what) for other in others]
     kept = [slot for number, slot in enumerate(slots) if number not in gone]
     return draft.then(kept, repairs) if repairs else draft
 

@@ -4,11 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from mcp_context_server.core.messages import Message, Messages
+from mcp_context_server.core.rules.blockwise import fill_empty_messages, mend_blocks
 from mcp_context_server.core.rules.draft import Draft, Repair, Slot, Step
-from mcp_context_server.core.rules.mending import (
+from mcp_context_server.core.rules.finishing import (
+    drop_unfit_thinking,
     end_after_thinking,
-    fill_empty_messages,
-    mend_blocks,
+    fit_special_results,
+    limit_breakpoints,
 )
 from mcp_context_server.core.rules.ordering import (
     alternate_roles,
@@ -28,14 +30,18 @@ STEPS: tuple[Step, ...] = (
     place_system_messages,  # they may stand between calls and results
     join_chunks,  # of one response, where they need each other
     pair_results,  # one for each call, in the next message, first
+    fit_special_results,
     end_with_the_user,  # which ends the wait for server-side calls
     pair_server_blocks,
     end_after_thinking,  # what stood behind it may have gone
     place_system_messages,  # again: what stood before them may have gone
     alternate_roles,
     start_with_a_user,
-    strip_the_last_reply,
     fill_empty_messages,  # whatever the steps before have emptied
+    drop_unfit_thinking,  # now that nothing before it changes any more
+    strip_the_last_reply,
+    fill_empty_messages,  # again: with its thinking a message may have lost all
+    limit_breakpoints,
 )
 """The order in which a conversation is repaired."""
 

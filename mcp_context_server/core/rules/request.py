@@ -1,10 +1,12 @@
 """What the rules look at: a request, indexed once, and what the model can take."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.messages import Block
+from mcp_context_server.core.models import Model
 from mcp_context_server.core.rules.originals import Originals
 
 Wire = Mapping[str, Any]
@@ -86,6 +88,20 @@ class Terms:
     """Ids of calls in what stands before the first message; None where nothing does."""
 
 
+def traits_of(model: Model) -> ModelTraits:
+    """What the rules must know of a model of the catalog."""
+    return ModelTraits(
+        supports_prefill=model.supports_prefill,
+        supports_system_role=model.supports_system_role,
+        supports_context_management=model.supports_context_management,
+        supports_tool_reference=model.supports_tool_reference,
+        binds_thinking=model.binds_thinking,
+        thinking_types=model.thinking_types,
+        max_media=model.max_media,
+        max_pdf_pages=model.max_media,
+    )
+
+
 class Site(NamedTuple):
     """A block and where it stands."""
 
@@ -110,6 +126,12 @@ class Turned(NamedTuple):
     message: Wire
 
     @property
+    def answers(self) -> bool:
+        """Whether it is a user's and holds results of client calls and nothing else."""
+        only = all(site.block["type"] == "tool_result" for site in self.blocks)
+        return self.role == "user" and only and bool(self.blocks)
+
+    @property
     def content(self) -> object:
         return self.message.get("content")
 
@@ -120,10 +142,14 @@ class Request:
 
     terms: Terms
     messages: list[Turned] = field(default_factory=list[Turned])
-    sites: dict[str, list[Site]] = field(default_factory=dict[str, list[Site]])
+    sites: dict[str, list[Site]] = field(default_factory=lambda: defaultdict[str, list[Site]](list))
     """The blocks of each type that stand directly in a message, in order."""
-    nested: dict[str, list[Site]] = field(default_factory=dict[str, list[Site]])
+    nested: dict[str, list[Site]] = field(
+        default_factory=lambda: defaultdict[str, list[Site]](list)
+    )
     """The blocks of each type that stand in another block's content, in order."""
+    marked: list[Site] = field(default_factory=list[Site])
+    """The blocks that carry `cache_control`, in order."""
     malformed: list[Fault] = field(default_factory=list[Fault])
     """What could not be read as messages and blocks (R0), or has foreign keys (R21)."""
 
@@ -147,7 +173,7 @@ class Request:
         """The index of the last response when only results follow it, or -1."""
         last = self.last("assistant")
         rest = self.messages[last + 1 :]
-        return last if all(only_results(message) for message in rest) else -1
+        return last if all(message.answers for message in rest) else -1
 
     def param(self, name: str) -> Any:
         """A top-level field of the request, or None."""
@@ -156,15 +182,6 @@ class Request:
     def objects(self, name: str) -> list[tuple[int, Wire]]:
         """The objects in a top-level list of the request, with their indexes."""
         return list(_objects(self.param(name)))
-
-
-def only_results(message: Turned) -> bool:
-    """Whether a user message holds results of client calls and nothing else."""
-    return (
-        message.role == "user"
-        and bool(message.blocks)
-        and all(site.block.get("type") == "tool_result" for site in message.blocks)
-    )
 
 
 def text_of(value: object) -> str:

@@ -1,0 +1,257 @@
+"""What a message tells, gathered once a message: requests, actions, outcomes, names.
+
+`gather` and `names_of` remember what they found for as long as the message lives, so
+a later compaction of the same session pays for what is new only.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, cast
+
+from mcp_context_server.core.identifiers import names_in, texts_in
+from mcp_context_server.core.messages import Message, is_call, is_result, result_text
+from mcp_context_server.core.outline import is_summary_text
+from mcp_context_server.core.prompts import is_continuation, summary_in
+from mcp_context_server.core.tool_roles import COMMAND_ROLES, ToolRole, tool_path, tool_role
+
+Place = Literal["call", "said", "asked", "result", "told"]
+"""Where a name stands: in a call, the assistant's words, a person's, a result, the host's."""
+
+Role = ToolRole | Literal["ask", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One call: which tool, in which role, and on what."""
+
+    id: str
+    tool: str
+    role: Role
+    path: str
+    """The file it acts on; empty where there is none."""
+    gist: str
+    """One line that tells it from other calls: a command, a pattern, a description."""
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One result: whether its host marked it as failed, and its text."""
+
+    id: str
+    is_error: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one message tells, each kind in the order of its blocks."""
+
+    message_id: str
+    asked: str
+    """A person's own words; never tool output, never what the host put in."""
+    said: str
+    """The assistant's words."""
+    told: str
+    """What the host put in: reminders, attachments, an earlier summary."""
+    summary: str
+    """The summary of an earlier compaction, if the message is one."""
+    actions: tuple[Action, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """The names in one passage."""
+
+    place: Place
+    source: str
+    """Id of the call or result that the passage is part of; empty in running text."""
+    names: frozenset[str]
+    chars: int
+    """How much text was read for them."""
+
+
+Made = TypeVar("Made")
+
+
+def gather(message: Message) -> Facts:
+    """What a message tells; worked out once for each message object."""
+    return _remembered(message, "_facts", _gather)
+
+
+def names_of(message: Message, *, longest_passage_chars: int) -> tuple[Mention, ...]:
+    """The names in a message, by passage; worked out once for each message object.
+
+    Of a passage longer than the limit the first three quarters and the last
+    quarter of the limit are read.
+    """
+    name = f"_names_{longest_passage_chars}"
+    return _remembered(message, name, lambda m: tuple(_mentions(m, longest_passage_chars)))
+
+
+def _remembered(message: Message, name: str, make: Callable[[Message], Made]) -> Made:
+    """A fact kept on the message, beside its cached properties, and bound to its content.
+
+    A copy of a message takes its facts along; they count only while role, content
+    and origin are the ones they were drawn from.
+    """
+    facts = cast("dict[str, Any]", message.__dict__)
+    key, made = facts.get(name, (None, None))
+    if key is None or key[0] is not message.content or key[1:] != (message.role, message.is_meta):
+        made = make(message)
+        facts[name] = ((message.content, message.role, message.is_meta), made)
+    return cast("Made", made)
+
+
+def _gather(message: Message) -> Facts:
+    words = "\n".join(_texts(message))
+    human = message.role == "user" and not message.is_meta
+    return Facts(
+        message_id=message.id,
+        asked=human_words(words) if human else "",
+        said=words if message.role == "assistant" else "",
+        told=words if not human and message.role != "assistant" else "",
+        summary=_summary(message, words) if message.is_meta else "",
+        actions=tuple(_action(block) for block in message.blocks if is_call(block)),
+        outcomes=tuple(_outcome(block) for block in message.blocks if is_result(block)),
+    )
+
+
+def _summary(message: Message, words: str) -> str:
+    is_marked = (message.model_extra or {}).get("is_summary") is True or is_continuation(words)
+    return summary_in(words) if is_marked or is_summary_text(words) else ""
+
+
+def _texts(message: Message) -> Iterator[str]:
+    for block in message.blocks:
+        text = block.get("text")
+        if block.get("type") == "text" and isinstance(text, str):
+            yield text
+
+
+def _outcome(block: Mapping[str, Any]) -> Outcome:
+    return Outcome(block["tool_use_id"], block.get("is_error") is True, result_text(block))
+
+
+# ── a person's own words ─────────────────────────────────────────────────────
+
+_HOST_BLOCK = re.compile(
+    r"<(system-reminder|local-command-(?:stdout|stderr|caveat)|bash-(?:stdout|stderr)"
+    r"|command-message|task-notification|environment_context|environment_details"
+    r"|user_instructions|ide_opened_file|ide_selection|persisted-output|INSTRUCTIONS)>"
+)
+_COMMAND = re.compile(r"</?(?:command-name|command-args|bash-input|user-prompt-submit-hook)>")
+_HOST_LINE = re.compile(
+    r"^(?:\[Request interrupted by user[^\]\n]*\]|Caveat: The messages below[^\n]*"
+    r"|\[Image(?:: source:[^\]\n]*| #\d+)\])\s*",
+    re.MULTILINE,
+)
+
+
+def human_words(text: str) -> str:
+    """A user message without what a host wraps around or puts into it; in linear time."""
+    if "<" in text:
+        text = _COMMAND.sub(" ", _without_host_blocks(text))
+    return _HOST_LINE.sub("", text).strip()
+
+
+def _without_host_blocks(text: str) -> str:
+    kept, at = list[str](), 0
+    while opening := _HOST_BLOCK.search(text, at):
+        closing = f"</{opening[1]}>"
+        end = text.find(closing, opening.end())
+        kept.append(text[at : opening.start()])
+        if end < 0:  # never closed: a person writing about the tag
+            kept.append(opening[0])
+            at = opening.end()
+        else:
+            at = end + len(closing)
+    return "".join((*kept, text[at:]))
+
+
+# ── calls ────────────────────────────────────────────────────────────────────
+
+_ASKING = frozenset({"askuserquestion", "askuser", "askfollowupquestion", "requestuserinput"})
+
+
+def role_of(tool: str, arguments: Mapping[str, Any]) -> Role:
+    """What a tool is for; asking the user is told apart from any other tool."""
+    command = arguments.get("command")
+    return _role(tool, command if isinstance(command, str) and command in COMMAND_ROLES else None)
+
+
+@lru_cache(maxsize=1024)
+def _role(tool: str, command: str | None) -> Role:
+    if tool.rpartition("__")[2].replace("_", "").lower() in _ASKING:
+        return "ask"
+    return tool_role(tool, {"command": command}) or "other"
+
+
+_GIST_KEYS = (
+    "command", "cmd", "script", "pattern", "query", "regex", "url", "subject", "description",
+    "skill", "name", "prompt", "question", "plan",
+)  # fmt: skip
+_LONGEST_GIST_CHARS = 4_000
+
+
+def _action(block: Mapping[str, Any]) -> Action:
+    name = block.get("name")
+    tool = name if isinstance(name, str) else ""
+    arguments = _arguments(block)
+    role = role_of(tool, arguments)
+    path = tool_path(arguments) or ""
+    gist = _first_text(arguments, _GIST_KEYS) or path or _question(arguments)
+    return Action(block["id"], tool, role, path, gist, arguments)
+
+
+def _question(arguments: Mapping[str, Any]) -> str:
+    return next((text for text in texts_in(arguments) if text.endswith(("?", "？"))), "")
+
+
+def _arguments(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    given = block.get("input")
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+
+
+def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
+    for key in keys:
+        value = arguments.get(key)
+        if isinstance(value, list | tuple) and key in ("command", "cmd"):
+            value = " ".join(texts_in(cast("object", value))).removeprefix("bash -lc ")
+        if isinstance(value, str) and value.strip():
+            return value[:_LONGEST_GIST_CHARS]
+    return ""
+
+
+# ── names ────────────────────────────────────────────────────────────────────
+
+
+def _mentions(message: Message, limit: int) -> Iterator[Mention]:
+    facts = gather(message)
+    spoken: tuple[tuple[Place, str], ...] = (
+        ("asked", facts.asked),
+        ("said", facts.said),
+        ("told", facts.told),
+    )
+    for place, text in spoken:
+        if text:
+            yield _mention(place, "", text, limit)
+    for action in facts.actions:
+        text = "\n".join((action.tool, *texts_in(action.arguments)))
+        yield _mention("call", action.id, text, limit)
+    for outcome in facts.outcomes:
+        yield _mention("result", outcome.id, outcome.text, limit)
+
+
+def _mention(place: Place, source: str, text: str, limit: int) -> Mention:
+    return Mention(place, source, names_in(_ends(text, limit)), min(len(text), limit))
+
+
+def _ends(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    tail = limit // 4
+    return f"{text[: limit - tail]}\n{text[-tail:]}"

@@ -1,0 +1,205 @@
+"""The extractive summary: nine sections and a working set, written from the conversation itself.
+
+Nothing is invented and no model is asked: requests, decisions, errors, to-dos and
+the newest steps are quoted, files and symbols are listed with what was done to them.
+The same messages and budget always give the same text.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mcp_context_server.core import sections
+from mcp_context_server.core.digest import Digest, digest
+from mcp_context_server.core.earlier import Earlier, earlier
+from mcp_context_server.core.identifiers import names_in
+from mcp_context_server.core.index import References, index_lines
+from mcp_context_server.core.markers import neutralise
+from mcp_context_server.core.messages import Message
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.redact import redact
+from mcp_context_server.core.sections import Entry
+from mcp_context_server.core.text import Count, clipped, third_of_chars
+from mcp_context_server.core.wording import Wording, wording_for, wordings
+from mcp_context_server.core.working_set import WorkingSet, default_policy, weighed_set
+
+SHARES: tuple[tuple[int, float], ...] = (
+    (6, 0.26),
+    (8, 0.22),
+    (7, 0.10),
+    (9, 0.05),
+    (1, 0.13),
+    (4, 0.10),
+    (5, 0.11),
+    (2, 0.03),
+)
+"""The story's sections in the order in which they are served, with their share of it."""
+
+
+def extractive_summary(
+    messages: Sequence[Message],
+    *,
+    budget_tokens: int,
+    count: Count = third_of_chars,
+    references: References | None = None,
+    instructions: str = "",
+    previous_summary: str | None = None,
+    language: str | None = None,
+    policy: Policy | None = None,
+) -> str:
+    """The summary of these messages within the budget; empty where there are no messages.
+
+    `references` gives the reference that `recall` opens for a message or tool_use id.
+    `instructions` bring forward what they name. `previous_summary` is that of an
+    earlier compaction; without one, the newest among the messages is carried on.
+    `language` is a two-letter code; without one it is the user's.
+    """
+    if not messages:
+        return ""
+    policy = policy or default_policy()
+    story = digest(messages)
+    before = earlier(story.earlier if previous_summary is None else previous_summary)
+    writer = _Writer(
+        story=story,
+        before=before,
+        things=weighed_set(messages, story, policy=policy, focus=names_in(instructions)),
+        count=count,
+        references=references or (lambda id: None),
+        focus=instructions,
+        policy=policy,
+        words=_wording(language, [*before.requests, *(turn.request for turn in story.turns)]),
+    )
+    return within(budget_tokens, count, writer.write)
+
+
+def _wording(language: str | None, texts: Sequence[str]) -> Wording:
+    return wordings().get(language or "") or wording_for(texts)
+
+
+def within(budget: int, count: Count, write: Callable[[int], str]) -> str:
+    """What `write` gives for a budget, asked for less where it overran, and cut at last."""
+    text, asked_for = "", budget
+    for _ in range(_ATTEMPTS):
+        text = write(asked_for)
+        excess = count(text) - budget
+        if excess <= 0:
+            return text
+        asked_for -= excess + asked_for // 50
+    return clipped(text, budget, count)
+
+
+_ATTEMPTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    story: Digest
+    before: Earlier
+    things: WorkingSet
+    count: Count
+    references: References
+    focus: str
+    policy: Policy
+    words: Wording
+
+    def write(self, budget: int) -> str:
+        titles = [f"## {n}. {title}" for n, title in enumerate(self.words.sections, 1)]
+        last_title = f"## {self.words.working_set}"
+        left = budget - self.count("\n\n".join((*titles, last_title))) - len(titles)
+        bodies = self._story(int(left * self.policy.story_fraction))
+        told = "\n".join(line for body in bodies.values() for line in body)
+        bodies[3], rest = self._index(left - self.count(told), names_in(told))
+        parts = [
+            "\n".join((title, *(bodies[n] or [self.words.none])))
+            for n, title in enumerate(titles, 1)
+        ]
+        if rest:
+            parts.append("\n".join((last_title, *rest)))
+        text = neutralise("\n\n".join(parts))
+        return redact(text, enabled=self.policy.mask_secrets)
+
+    def _story(self, room: int) -> dict[int, list[str]]:
+        """The lines of each section but the third, within the room."""
+        offered = self._offered(room)
+        kept = {n: fitted(offered[n], int(room * share), self.count) for n, share in SHARES}
+        left = room - sum(self._size(offered[n], kept[n]) for n in kept)
+        for n, _ in SHARES:
+            size = self._size(offered[n], kept[n])
+            kept[n] = fitted(offered[n], size + left, self.count)
+            left -= self._size(offered[n], kept[n]) - size
+        return {n: [offered[n][i].text for i in sorted(kept[n])] for n in kept}
+
+    def _size(self, entries: Sequence[Entry], kept: Iterable[int]) -> int:
+        return sum(self.count(entries[i].text + "\n") for i in kept)
+
+    def _offered(self, room: int) -> dict[int, list[Entry]]:
+        story, words, before = self.story, self.words, self.before.entries
+        requests = self._requests(room)
+        first = len(self.before.requests) + 1
+        offered: dict[int, Iterable[Entry]] = {
+            1: sections.intent(requests, words, self.focus, before.get(1, ())),
+            2: sections.concepts(story, words, before.get(2, ())),
+            4: sections.errors(story, words, before.get(4, ())),
+            5: sections.solved(story, words, first, (*before.get(5, ()), *before.get(8, ())[:3])),
+            6: sections.user_messages(requests, words),
+            7: sections.pending(story, words, before.get(7, ())),
+            8: sections.current_work(story, words),
+            9: sections.next_step(story, words),
+        }
+        wanted = _wanted(self.focus)
+        return {n: [_focused(entry, wanted) for entry in each] for n, each in offered.items()}
+
+    def _requests(self, room: int) -> sections.Asked:
+        most = min(
+            self.policy.verbatim_requests_tokens,
+            int(room * self.policy.verbatim_requests_fraction),
+        )
+        texts = (*self.before.requests, *(turn.request for turn in self.story.turns))
+        return sections.asked(texts, room=most, count=self.count, words=self.words)
+
+    def _index(self, budget: int, known: frozenset[str]) -> tuple[list[str], list[str]]:
+        """Lines about files and lines of the working set; earlier lines where files are theirs."""
+        earlier_lines = [
+            Entry(text, -rank)
+            for rank, text in enumerate(self.before.entries.get(3, ()))
+            if names_in(text).isdisjoint(self.things.file_names)
+        ]
+        room = int(budget * self.policy.earlier_files_fraction)
+        carried = [earlier_lines[i].text for i in sorted(fitted(earlier_lines, room, self.count))]
+        about, rest = index_lines(
+            self.things,
+            budget=budget - self.count("\n".join(carried)),
+            count=self.count,
+            references=self.references,
+            words=self.words,
+            known=known.union(*map(names_in, carried)) - self.things.file_names,
+        )
+        return [*about, *carried], rest
+
+
+_WANTED = re.compile(r"[^\W_]{4,}")
+
+
+def _wanted(focus: str) -> Mapping[str, int]:
+    return dict.fromkeys(_WANTED.findall(focus.lower()), 1)
+
+
+def _focused(entry: Entry, wanted: Mapping[str, int]) -> Entry:
+    """An entry that names what was asked for, brought forward among its like."""
+    if not wanted or not any(word in wanted for word in _WANTED.findall(entry.text.lower())):
+        return entry
+    return Entry(entry.text, entry.weight + _FOCUS_WEIGHT)
+
+
+_FOCUS_WEIGHT = 300
+
+
+def fitted(entries: Sequence[Entry], budget: int, count: Count) -> set[int]:
+    """Positions of the weightiest entries that fit a budget."""
+    left, kept = budget, set[int]()
+    for i in sorted(range(len(entries)), key=lambda i: -entries[i].weight):
+        cost = count(entries[i].text + "\n")
+        if cost <= left:
+            left -= cost
+            kept.add(i)
+    return kept

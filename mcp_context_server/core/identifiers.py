@@ -1,0 +1,90 @@
+"""Names that a text mentions: paths, symbols, dotted names, ids; and the place each takes up."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Literal, cast
+
+Shape = Literal["path", "symbol", "constant", "commit", "uuid", "link"]
+
+_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-]{3,}[A-Za-z0-9_]")
+_TELLING = re.compile(r"[_/.]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
+_LETTER = re.compile(r"[A-Za-z]")
+_NOISE = re.compile(
+    r"\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:[kKmM]?[bBsS]|ms|px|rem|em|th|st|nd|rd)$|[\d./:_\-]+[A-Za-z]?$"
+    r"|[a-zA-Z]/[a-zA-Z]$|0x[0-9a-f]+$|toolu_|(?:e\.g|i\.e|and/or)$"
+)
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$")
+_COMMIT = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}$")
+_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
+
+LONGEST_NAME_CHARS = 120
+SHORTEST_NAME_CHARS = 5
+
+
+def names_in(text: str) -> frozenset[str]:
+    """The identifiers of a text; of a path, the whole of it and its last part.
+
+    A name has at least five characters and something that prose has not: an
+    underscore, a dot or slash inside, a change of case, a digit beside a letter.
+    """
+    if "\\" in text:  # the n and t of escapes are no part of the names behind them
+        text = text.replace("\\n", " ").replace("\\t", " ")
+    return frozenset(chain.from_iterable(map(_names, set(_TOKEN.findall(text)))))
+
+
+@lru_cache(maxsize=32_768)
+def _names(token: str) -> tuple[str, ...]:
+    if not _TELLING.search(token):
+        return ()
+    name = token.strip(".-/")
+    found = (name, name.rpartition("/")[2].strip(".-")) if "/" in name else (name,)
+    return tuple(each for each in found if is_name(each))
+
+
+def is_name(token: str) -> bool:
+    """Whether a token could be told apart from prose, and is of a usable length."""
+    return (
+        SHORTEST_NAME_CHARS <= len(token) <= LONGEST_NAME_CHARS
+        and _TELLING.search(token) is not None
+        and _LETTER.search(token) is not None
+    )
+
+
+@lru_cache(maxsize=8192)
+def is_noise(name: str) -> bool:
+    """Whether a name says nothing on its own: a date, a size, a number with a unit."""
+    return _NOISE.match(name) is not None
+
+
+def shape_of(name: str) -> Shape:
+    """What a name looks like."""
+    if _UUID.match(name):
+        return "uuid"
+    if _COMMIT.match(name):
+        return "commit"
+    if "/" in name:
+        return "link" if name.startswith(("http", "www.")) else "path"
+    if name.isupper():
+        return "constant"
+    return "symbol"
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a name ends like a file's: a dot and a short extension."""
+    return _EXTENSION.search(name) is not None
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Every string inside a JSON value, keys included, in order; not recursive, so any depth."""
+    pending: list[object] = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, Mapping):
+            for key, inner in reversed(list(cast("Mapping[Any, object]", item).items())):
+                pending += (inner, str(key))
+        elif isinstance(item, list | tuple):
+            pending.extend(reversed(cast("Sequence[object]", item)))
