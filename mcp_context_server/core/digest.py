@@ -294,7 +294,7 @@ def error_line(text: str) -> str:
     """The line that says best what went wrong; of equals the first, of a traceback the last."""
     _, rejected, said = text[:_SCANNED_CHARS].partition(_REJECTED)
     if rejected:
-        return rejected + said.strip()
+        return f"{rejected} {said.strip()}"
     if len(text) > 2 * _SCANNED_CHARS:
         text = f"{text[:_SCANNED_CHARS]}\n{text[-_SCANNED_CHARS:]}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -417,7 +417,7 @@ def plan_of(steps: Sequence[Step]) -> str:
     return " — ".join(part for part in (path and f"`{path}`", title) if part)
 
 
-_STARTED = re.compile(r"\b(?:ID|id|Id)\W{1,4}([\w-]{3,60})")
+_STARTED = re.compile(r"\b(?:ID|id|Id)\W{1,4}([\w-]{1,60})")
 _STOPPERS = ("killshell", "killbash", "taskstop")
 
 

@@ -275,18 +275,23 @@ _SAYING = re.compile(r"[^\W_]{3}")
 
 
 def next_step(story: Digest, words: Wording) -> Iterator[Entry]:
-    if story.said:
-        last = story.said[-1]
-        yield Entry(f"{_standing(story, last.index, words)}:\n{quoted(_ending(last.text))}", 1)
-
-
-def _standing(story: Digest, last_said_index: int, words: Wording) -> str:
-    """Whether work was under way, had ended, or had not begun."""
+    """Where the newest turn stands, with the last words or the last call verbatim."""
     turn = story.turns[-1] if story.turns else None
-    if turn is not None and turn.index > last_said_index:
-        return words.unanswered
-    has_more = any(todo.status == "in_progress" for todo in todos(story.steps))
-    return words.idle if turn is not None and not turn.is_open and not has_more else words.under_way
+    start = turn.index if turn else -1
+    said, called = story.said[-1:], story.steps[-1:]
+    if said and said[0].index > start:
+        has_more = any(todo.status == "in_progress" for todo in todos(story.steps))
+        is_idle = turn is not None and not turn.is_open and not has_more
+        yield _standing(words.idle if is_idle else words.under_way, _ending(said[0].text))
+    elif called and called[0].index > start:
+        action = called[0].action
+        yield _standing(words.under_way, one_line(f"{action.tool} {action.gist}", 300))
+    elif said:
+        yield _standing(words.unanswered, _ending(said[0].text))
+
+
+def _standing(title: str, words: str) -> Entry:
+    return Entry(f"{title}:\n{quoted(words)}", 1)
 
 
 def _ending(text: str) -> str:
