@@ -278,16 +278,20 @@ def failures(steps: Sequence[Step]) -> list[Failure]:
     return [_failure(steps, position) for position in failed[-_MOST_FAILURES:]]
 
 
-_MOST_FAILURES = 40
+_MOST_FAILURES = 24
 
 
 def _has_failed(action: Action, outcome: Outcome) -> bool:
     if outcome.is_error or action.role != "shell":
         return outcome.is_error
-    if len(outcome.text) <= _SCANNED_CHARS:
+    if len(outcome.text) <= 2 * _STATUS_CHARS:
         return _FAILED.search(outcome.text) is not None
-    ends = f"{outcome.text[: _SCANNED_CHARS // 2]}\n{outcome.text[-_SCANNED_CHARS // 2 :]}"
+    ends = f"{outcome.text[:_STATUS_CHARS]}\n{outcome.text[-_STATUS_CHARS:]}"
     return _FAILED.search(ends) is not None
+
+
+_STATUS_CHARS = 1_000
+"""At either end of a result, where hosts say how a command ended."""
 
 
 def error_line(text: str) -> str:

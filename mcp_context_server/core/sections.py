@@ -184,7 +184,8 @@ def solved(
 ) -> Iterator[Entry]:
     """Each finished turn with what it came to, answers given to questions, and commits made."""
     yield from _before(earlier)
-    for number, turn in enumerate(story.turns, first_number):
+    skipped = max(0, len(story.turns) - _MOST_TURNS)
+    for number, turn in enumerate(story.turns[skipped:], first_number + skipped):
         is_last = turn is story.turns[-1]
         if turn.answer and not (is_last and turn.is_open):
             title = plain(turn.request, 60)
@@ -199,6 +200,9 @@ def solved(
             )
         if not step.has_failed and (made := commit_subject(step)):
             yield Entry(f"- `git commit`: “{one_line(made, 100)}”", step.index + 0.5)
+
+
+_MOST_TURNS = 60
 
 
 def _before(earlier: Sequence[str]) -> Iterator[Entry]:

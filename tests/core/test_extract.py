@@ -49,6 +49,10 @@ def test_a_persons_words_are_told_from_what_a_host_wraps_around_them(typed, word
     assert human_words(typed) == words
 
 
+def test_unclosed_tags_of_hosts_take_no_more_than_linear_time():
+    assert human_words("<system-reminder>a " * 50_000).count("a") == 50_000
+
+
 def test_text_beside_a_result_is_the_persons_and_the_result_is_not():
     facts = gather(user(result("c", "tool text"), text("also do Y")))
     assert (facts.asked, [outcome.text for outcome in facts.outcomes]) == (
