@@ -278,23 +278,27 @@ def failures(steps: Sequence[Step]) -> list[Failure]:
     return [_failure(steps, position) for position in failed[-_MOST_FAILURES:]]
 
 
-_MOST_FAILURES = 40
+_MOST_FAILURES = 24
 
 
 def _has_failed(action: Action, outcome: Outcome) -> bool:
     if outcome.is_error or action.role != "shell":
         return outcome.is_error
-    if len(outcome.text) <= _SCANNED_CHARS:
+    if len(outcome.text) <= 2 * _STATUS_CHARS:
         return _FAILED.search(outcome.text) is not None
-    ends = f"{outcome.text[: _SCANNED_CHARS // 2]}\n{outcome.text[-_SCANNED_CHARS // 2 :]}"
+    ends = f"{outcome.text[:_STATUS_CHARS]}\n{outcome.text[-_STATUS_CHARS:]}"
     return _FAILED.search(ends) is not None
+
+
+_STATUS_CHARS = 1_000
+"""At either end of a result, where hosts say how a command ended."""
 
 
 def error_line(text: str) -> str:
     """The line that says best what went wrong; of equals the first, of a traceback the last."""
     _, rejected, said = text[:_SCANNED_CHARS].partition(_REJECTED)
     if rejected:
-        return rejected + said.strip()
+        return f"{rejected} {said.strip()}"
     if len(text) > 2 * _SCANNED_CHARS:
         text = f"{text[:_SCANNED_CHARS]}\n{text[-_SCANNED_CHARS:]}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -417,7 +421,7 @@ def plan_of(steps: Sequence[Step]) -> str:
     return " — ".join(part for part in (path and f"`{path}`", title) if part)
 
 
-_STARTED = re.compile(r"\b(?:ID|id|Id)\W{1,4}([\w-]{3,60})")
+_STARTED = re.compile(r"\b(?:ID|id|Id)\W{1,4}([\w-]{1,60})")
 _STOPPERS = ("killshell", "killbash", "taskstop")
 
 

@@ -159,16 +159,17 @@ def human_words(text: str) -> str:
 
 
 def _without_host_blocks(text: str) -> str:
-    kept, at = list[str](), 0
-    while opening := _HOST_BLOCK.search(text, at):
-        closing = f"</{opening[1]}>"
-        end = text.find(closing, opening.end())
+    kept, at, unclosed = list[str](), 0, set[str]()
+    for opening in _HOST_BLOCK.finditer(text):
+        tag = opening[1]
+        if opening.start() < at or tag in unclosed:
+            continue
+        end = text.find(f"</{tag}>", opening.end())
+        if end < 0:  # a person writing about the tag
+            unclosed.add(tag)
+            continue
         kept.append(text[at : opening.start()])
-        if end < 0:  # never closed: a person writing about the tag
-            kept.append(opening[0])
-            at = opening.end()
-        else:
-            at = end + len(closing)
+        at = end + len(tag) + 3
     return "".join((*kept, text[at:]))
 
 

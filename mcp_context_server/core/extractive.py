@@ -108,7 +108,8 @@ class _Writer:
         left = budget - self.count("\n\n".join((*titles, last_title))) - len(titles)
         bodies = self._story(int(left * self.policy.story_fraction))
         told = "\n".join(line for body in bodies.values() for line in body)
-        bodies[3], rest = self._index(left - self.count(told), names_in(told))
+        known = names_in(told) - names_in(self.focus)
+        bodies[3], rest = self._index(left - self.count(told), known)
         parts = [
             "\n".join((title, *(bodies[n] or [self.words.none])))
             for n, title in enumerate(titles, 1)

@@ -141,19 +141,18 @@ def weighed_set(
     limit: int | None = None,
     focus: Collection[str] = (),
 ) -> WorkingSet:
-    """The working set of messages whose story is known already; `focus` names weigh more."""
+    """The working set of messages whose story is known already; `focus` names go first."""
     mentions = list(_weighed(messages, policy))
     weights, once = _total(mentions)
-    weights |= {name: _FOCUS_FACTOR * weights[name] for name in focus if name in weights}
+    highest = max(weights.values(), default=0.0)
+    weights |= {name: highest + weights[name] for name in focus if name in weights}
     most = policy.working_set_items if limit is None else limit
     chosen = sorted(weights, key=lambda name: (-weights[name], name))[:most]
     steps = {step.action.id: step for step in story.steps}
     described = _described(chosen, weights, mentions, story, steps)
-    kept = tuple(each for each in described if each.name not in once or each.where.kind == "file")
+    seldom = once.difference(focus)
+    kept = tuple(each for each in described if each.name not in seldom or each.where.kind == "file")
     return WorkingSet(kept, story.files, steps)
-
-
-_FOCUS_FACTOR = 8.0
 
 
 @dataclass(frozen=True, slots=True)
