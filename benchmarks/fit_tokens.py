@@ -207,16 +207,24 @@ def fit(rows, family):
     return dict(zip(COLUMNS, solution.tolist(), strict=True))
 
 
-def least_absolute(matrix, truths, weights, highest, rounds=15):
+def least_absolute(matrix, truths, weights, highest, rounds=25):
     """Least absolute deviation within bounds, by least squares weighted anew each round."""
-    lowest = [LOWEST.get(name, 0.0) for name in COLUMNS]
-    bounds = (np.array(lowest), np.array(highest, float))
-    solution = lsq_linear(matrix * weights[:, None], truths * weights, bounds=bounds).x
+    bounds = (np.array([LOWEST.get(name, 0.0) for name in COLUMNS]), np.array(highest, float))
+    solution = _least_squares(matrix, truths, weights, bounds)
     for _ in range(rounds):
         off = np.abs(truths - matrix @ solution) * weights
-        w = weights / np.sqrt(np.maximum(off, 0.02))
-        solution = lsq_linear(matrix * w[:, None], truths * w, bounds=bounds).x
+        solution = _least_squares(matrix, truths, weights / np.sqrt(np.maximum(off, 0.02)), bounds)
     return solution
+
+
+def _least_squares(matrix, truths, weights, bounds):
+    """Bounded least squares on the triangle of the normal equations, small whatever the rows."""
+    left = matrix * weights[:, None]
+    normal = left.T @ left
+    normal += np.diag(1e-9 * (1 + np.diag(normal)))
+    triangle = np.linalg.cholesky(normal).T
+    right = np.linalg.solve(triangle.T, left.T @ (truths * weights))
+    return lsq_linear(triangle, right, bounds=bounds).x
 
 
 def held_out(rows, family):
@@ -251,18 +259,20 @@ def spread(rows):
     """
     ratios = [abs(guess / truth - 1) for guess, truth in map(_whole, stretches(rows)) if truth > 0]
     shared = float(np.quantile(ratios, 0.9)) / WIDTH if len(ratios) >= 5 else 0.1
-    shared = min(max(shared, 0.03), 0.1)
+    shared = min(max(shared * MARGIN, 0.05), 0.1)
     guess, truth = np.array([_estimated(row) for row in rows]).T
     off = np.abs(guess - truth) / WIDTH
     best = (np.inf, 0.0, 0.0)
     for fraction in np.arange(0.02, 0.42, 0.04):
-        for noise in np.arange(5, 405, 10):
+        for noise in np.arange(5, 165, 10):
             error = np.sqrt((shared * guess) ** 2 + (fraction * guess) ** 2 + noise**2)
             loss = sum(abs(np.mean((off <= error)[size]) - 0.91) for size in _sizes(guess))
             best = min(best, (loss, fraction, noise))
     return {"shared": shared, "fraction": float(best[1]), "noise": float(best[2])}
 
 
+MARGIN = 1.15
+"""People work on more kinds of project than the rows come from."""
 WIDTH = 1.645
 """Standard errors on either side of an estimate that nine truths in ten lie within."""
 

@@ -132,8 +132,10 @@ def estimate(tally: Tally, *, factor: float = 1.0) -> Estimate:
     return Estimate(round(tokens), int(low), round(tokens + HIGH_ERRORS * error * factor))
 
 
-LOW_ERRORS, HIGH_ERRORS = 1.645, 1.645
-"""How many standard errors below and above the estimate nine truths in ten lie within."""
+LOW_ERRORS, HIGH_ERRORS = 1.6, 2.0
+"""How many standard errors below and above the estimate nine truths in ten lie within.
+
+More above than below: hosts add text that no transcript shows, and never take any away."""
 
 
 def tally_message(message: Message, family: str) -> Tally:
