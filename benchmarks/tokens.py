@@ -61,7 +61,19 @@ RULES = {
 }
 
 
-WORDS = ["def", "result", "=", "tokens", "of_the", "conversation[index]:", "#", "what", "the", "model", "saw\n\t"]
+WORDS = [
+    "def",
+    "result",
+    "=",
+    "tokens",
+    "of_the",
+    "conversation[index]:",
+    "#",
+    "what",
+    "the",
+    "model",
+    "saw\n\t",
+]
 
 
 def conversation(messages=10_000, words=75):

@@ -21,7 +21,6 @@ CLASS_NAMES = {
     "result": "tool results",
     "text": "assistant text",
     "thinking": "thinking",
-    
     "tool_use": "tool calls",
     "image": "images",
     "document": "documents",

@@ -14,9 +14,7 @@ Percent = Annotated[float, Field(gt=0, le=100)]
 class FieldWeight(BaseModel):
     """What a word in one field of a tool definition is worth."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     weight: float = Field(ge=0)
     """Worth of one occurrence, the first sentence of a description being 1."""
@@ -31,9 +29,7 @@ class FieldWeight(BaseModel):
 class ToolRanking(BaseModel):
     """How tool search weighs what it finds."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     fields: dict[str, FieldWeight] = {
         "name": FieldWeight(weight=3.5, length_penalty=0.5, typical_terms=3, sense_weight=10),
@@ -73,9 +69,7 @@ class ToolRanking(BaseModel):
 class Policy(BaseModel):
     """The numbers and switches of one session; frozen, and strict about names."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     # ── window and thresholds ────────────────────────────────────────────────
     summary_reserve_tokens: int = Field(default=20_000, ge=0)
