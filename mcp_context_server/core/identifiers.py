@@ -1,7 +1,7 @@
 """Names that a text mentions: paths, symbols, dotted names, ids; and the place each takes up."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, cast
@@ -83,8 +83,8 @@ def texts_in(value: object) -> Iterator[str]:
         item = pending.pop()
         if isinstance(item, str):
             yield item
-        elif isinstance(item, Mapping):
-            for key, inner in reversed(list(cast("Mapping[Any, object]", item).items())):
+        elif isinstance(item, dict):
+            for key, inner in reversed(cast("dict[Any, object]", item).items()):
                 pending += (inner, str(key))
-        elif isinstance(item, list | tuple):
+        elif isinstance(item, (list, tuple)):
             pending.extend(reversed(cast("Sequence[object]", item)))
