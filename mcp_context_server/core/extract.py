@@ -214,7 +214,7 @@ def _question(arguments: Mapping[str, Any]) -> str:
 
 def _arguments(block: Mapping[str, Any]) -> Mapping[str, Any]:
     given = block.get("input")
-    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
