@@ -44,7 +44,7 @@ def test_a_name_of_which_the_query_has_every_word_comes_first():
 
 
 def test_a_server_s_third_tool_makes_room_for_another_s():
-    tools = [*(ToolText(f"page_fetch_{n}", "crawl") for n in "abcd"), ToolText("page_fetch_e", "x")]
+    tools = [*(ToolText(f"page_fetch_{n}", "crawl") for n in "kmnp"), ToolText("page_fetch_q", "x")]
     level = ToolRanking(sense_share=0)
     assert index(*tools, ranking=level).rank("page fetch") == [0, 1, 4, 2, 3]
     crowded = ToolRanking(sense_share=0, server_crowding=0)
