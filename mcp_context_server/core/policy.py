@@ -43,7 +43,7 @@ class ToolRanking(BaseModel):
         "parameter_texts": FieldWeight(
             weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
         ),
-        "compounds": FieldWeight(weight=0.3, length_penalty=0, typical_terms=3, sense_weight=0),
+        "compounds": FieldWeight(weight=0.6, length_penalty=0, typical_terms=3, sense_weight=0),
     }
     """The fields of a definition, by name."""
     saturation: float = Field(default=1.7, gt=0)
