@@ -208,3 +208,13 @@ def test_a_message_once_priced_is_not_looked_into_again():
     block["text"] = "never do this to a message, " * 100
     assert tally_messages([message], "claude") == before
     assert tally_message(user(block), "claude").total > before.total
+
+
+def test_a_priced_message_is_still_the_same_value():
+    priced, fresh = user(text("hello"), id="m0"), user(text("hello"), id="m0")
+    tally_message(priced, "claude")
+    assert priced == fresh
+    assert priced.model_dump() == fresh.model_dump()
+    assert repr(priced) == repr(fresh)
+    copy = priced.model_copy(update={"role": "assistant"}, deep=True)
+    assert list(tally_message(copy, "claude").by_class()) == ["text"]
