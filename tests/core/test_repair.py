@@ -295,6 +295,26 @@ def test_a_call_id_used_again_is_renamed_with_its_result():
     ]
 
 
+def test_a_call_made_twice_in_a_response_is_made_once():
+    view = (user("go"), assistant(call("a")), assistant(call("a")), user(result("a")))
+    assert repaired(view)[1:] == [("assistant", [call("a")]), ("user", [result("a")])]
+
+
+def test_calls_and_results_without_ids_are_paired_in_their_order():
+    def bare(block):
+        return {name: value for name, value in block.items() if name not in ("id", "tool_use_id")}
+
+    view = (
+        user("go"),
+        assistant(bare(call("")), bare(call(""))),
+        user(bare(result("", "1")), bare(result("", "2")), bare(result("", "3"))),
+    )
+    assert repaired(view)[1:] == [
+        ("assistant", [call("call"), call("call_2")]),
+        ("user", [result("call", "1"), result("call_2", "2"), text("3")]),
+    ]
+
+
 def test_parallel_calls_that_share_one_id_keep_their_results_in_order():
     view = (user("go"), assistant(call("x"), call("x")), user(result("x", "1"), result("x", "2")))
     assert repaired(view)[1:] == [
