@@ -193,6 +193,36 @@ def test_whatever_was_broken_is_legal_after_repair(view, options):
     assert repair(repaired, **options)[0] == repaired
 
 
+ODD = [
+    None,
+    5,
+    float("nan"),
+    "",
+    " ",
+    "x",
+    "1h",
+    [],
+    [5],
+    [{}],
+    {},
+    {"type": "text"},
+    {"ttl": "1h"},
+]
+FIELDS = ["type", "id", "name", "input", "tool_use_id", "content", "text", "thinking", "signature",
+          "source", "citations", "cache_control", "caller", "toolset_name", "tool"]  # fmt: skip
+
+
+@given(mangled(), st.data())
+def test_fields_of_the_wrong_type_are_legal_after_repair(view, data):
+    view = list(view)
+    for _ in range(3 if view else 0):
+        at = data.draw(st.integers(0, len(view) - 1))
+        field, odd = data.draw(st.sampled_from(FIELDS)), data.draw(st.sampled_from(ODD))
+        view[at] = view[at].with_blocks({**block, field: odd} for block in view[at].blocks)
+    messages = repair(view, traits=TINY, request=SENT)[0]
+    assert illegal(messages, traits=TINY, request=SENT) == [] or messages == ()
+
+
 @given(mangled(), conversations, st.booleans())
 def test_thinking_that_was_altered_or_moved_is_legal_after_repair(view, other, binds):
     whole = repair(view)[0]

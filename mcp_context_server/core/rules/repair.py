@@ -79,7 +79,7 @@ def repair(
         earlier_calls=earlier_calls,
     )
     draft = Draft(tuple(Slot(at, message) for at, message in enumerate(messages)), terms)
-    if not faults_of(draft.request(), CHECKS):
+    if not faults_of(draft.request, CHECKS):
         return (messages if isinstance(messages, tuple) else tuple(messages)), ()
     for step in STEPS:
         draft = step(draft)
