@@ -226,7 +226,7 @@ class Policy(BaseModel):
     """How many things are weighed in detail for the working set."""
     names_passage_chars: int = Field(default=60_000, ge=4)
     """How much of one passage is read for names: its beginning and its end."""
-    names_old_passage_chars: int = Field(default=300, ge=4)
+    names_old_passage_chars: int = Field(default=200, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
     names_scan_chars: int = Field(default=150_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""

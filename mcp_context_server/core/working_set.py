@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 from mcp_context_server.core.digest import Digest, FileUse, Step, digest, subject
@@ -119,16 +118,11 @@ _MEMBER_FACTOR = 0.6
 """`strings.Join` and `node.ID` say less than a name of the project's own."""
 
 
-@cache
-def default_policy() -> Policy:
-    return Policy.model_validate({})
-
-
 def working_set(
     messages: Sequence[Message], *, limit: int | None = None, policy: Policy | None = None
 ) -> WorkingSet:
     """The `limit` weightiest things of a conversation."""
-    return weighed_set(messages, digest(messages), limit=limit, policy=policy or default_policy())
+    return weighed_set(messages, digest(messages), limit=limit, policy=policy or Policy())
 
 
 def weighed_set(
