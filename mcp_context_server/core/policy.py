@@ -228,7 +228,7 @@ class Policy(BaseModel):
     """How much of one passage is read for names: its beginning and its end."""
     names_old_passage_chars: int = Field(default=300, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
-    names_scan_chars: int = Field(150_000default=200_000, ge=0)
+    names_scan_chars: int = Field(default=150_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────
