@@ -176,8 +176,6 @@ class Policy(BaseModel):
     """Share of the threshold below which clearing is not worth a rewritten cache."""
     clear_when_it_pays: bool = False
     """Whether to clear above the warning threshold where the cost model says that it pays."""
-    turns_expected: float = Field(default=10, gt=0)
-    """Requests still to come, within which a clearing must pay for itself."""
     edit_path: Literal["off", "api", "host"] = "off"
     """Who clears while the cache is warm: this server, the API, or a host in its own cache."""
     edit_path_keep_thinking_turns: int | None = Field(default=None, gt=0)
@@ -260,6 +258,8 @@ class Policy(BaseModel):
     """Estimates below this are too small to tell a cut input by."""
 
     # ── prompt cache ─────────────────────────────────────────────────────────
+    system_boundary: str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
+    """What parts the lasting part of a system prompt from the one that changes; left out."""
     cache_breakpoints: int = Field(default=4, ge=0, le=4)
     """Most breakpoints in a request, those on tools and system included; the API takes 4."""
     cache_user_messages: int = Field(default=2, ge=0)

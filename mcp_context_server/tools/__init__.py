@@ -8,7 +8,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
-from mcp_context_server.tools.turns import snip
+from mcp_context_server.tools.turns import prepare_turn, snip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,4 +41,5 @@ def offered() -> tuple[Tool, ...]:
         Tool(recall, "Recall originals", _reads()),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),
+        Tool(prepare_turn, "Prepare a turn", _writes(idempotent_hint=True), for_agents=False),
     )
