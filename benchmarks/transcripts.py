@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.transcripts import Appended, Event, Rewound, Timeline, read_events
+from mcp_context_server.transcripts.base import Appended, Event, Rewound
+from mcp_context_server.transcripts.follow import read_events
+from mcp_context_server.transcripts.timeline import Timeline
 
 
 def files(paths: list[str]) -> Iterator[Path]:

@@ -41,16 +41,16 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     # ── serving ──────────────────────────────────────────────────────────────
-    store: str = Field("memory:", pattern=r"^(sqlite:///.+|postgres(ql)?://.+|memory:)$")
+    store: str = Field(default="memory:", pattern=r"^(sqlite:///.+|postgres(ql)?://.+|memory:)$")
     """Where state is kept: `sqlite:///PATH`, `postgresql://…` or `memory:`."""
     tools: Literal["agent", "all"] = "all"
     """Which tools are offered."""
     transport: Literal["stdio", "sse", "http", "all"] = "stdio"
-    host: str = Field("127.0.0.1", min_length=1)
-    port: int = Field(8000, ge=0, le=65_535)
+    host: str = Field(default="127.0.0.1", min_length=1)
+    port: int = Field(default=8000, ge=0, le=65_535)
     auth_token_file: Path | None = None
     """A file with the bearer tokens that HTTP clients must send."""
-    session_id: str = Field("", max_length=200)
+    session_id: str = Field(default="", max_length=200)
     """The session that the host says this process serves."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -76,13 +76,13 @@ class Settings(BaseModel):
     """Which summarizers are tried, in this order."""
     summary_model: str = ""
     """The model that summarizes, where it is not the session's own."""
-    summary_url: str = Field("", pattern=r"^(https?://.+)?$")
+    summary_url: str = Field(default="", pattern=r"^(https?://.+)?$")
     """An OpenAI-compatible chat endpoint that summarizes."""
     summary_key: SecretStr | None = None
     anthropic_api_key: SecretStr | None = None
 
     # ── numbers ──────────────────────────────────────────────────────────────
-    tool_search: str = Field("", pattern=r"^(|auto|auto:(\d\d?|100)|true|false)$")
+    tool_search: str = Field(default="", pattern=r"^(|auto|auto:(\d\d?|100)|true|false)$")
     """When tools are deferred: `auto`, `auto:N` (percent of the window), `true` or `false`."""
     policy_overrides: dict[str, Any] = {}
     """Fields of the policy that were set, each valid."""

@@ -50,8 +50,17 @@ REQUIREMENTS: dict[str, str] = {
     "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
     "expected, or where the window forces it, and the figures behind it are told.",
     # ── compaction, restoration, session-memory compaction, breaker ──
+    "COMP-1": "Three prompts: for everything, for a newer part, and for an older part.",
+    "COMP-2": "A prompt rules out tool calls at both ends and asks for an analysis and a summary.",
     "COMP-3": "A summary has nine sections in a fixed order, whoever writes it.",
+    "COMP-4": "An answer is freed of its analysis; one that is no summary is refused, with why.",
+    "COMP-5": "Instructions of the call, of hooks and of the project's file reach the prompt.",
+    "COMP-6": "The message with the summary says what it is, where the rest is, and what goes on.",
     "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
+    "COMP-15": "A summary is asked for, and extracted, in the language of the user's messages.",
+    "COMP-16": "The user's requests are kept verbatim in a budget, first and newest before all.",
+    "COMP-17": "A summary is checked, and what it lost is told and added as an index in a budget.",
+    "REST-7": "The files read or changed are known with ranges, digest and what came after.",
     # ── overflow recovery ──
     "REC-1": "A provider's error is read to its kind and figures; look-alikes are told apart.",
     "REC-2": "Output is lowered before history is touched; bytes drop media first.",
@@ -104,4 +113,6 @@ REQUIREMENTS: dict[str, str] = {
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
     "cut, glued, damaged and very long lines do no harm.",
     # ── safety and observability ──
+    "SAFE-1": "Markers of ours inside a conversation's text are text, and nothing else.",
+    "SAFE-2": "Key-shaped strings are masked, unless the switch is off.",
 }

@@ -36,6 +36,7 @@ PURE = {
     "pydantic",
     "re",
     "string",
+    "sys",
     "struct",
     "textwrap",
     "tomllib",

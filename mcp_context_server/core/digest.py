@@ -261,6 +261,8 @@ _FAILED = re.compile(
     r"|\"exit_code\":\s*[1-9]|<tool_use_error>|^(?:FAIL\b|error(?:\[\w+\])?: |fatal: |panic: )",
     re.MULTILINE,
 )
+_SIGNS = ("xit", "Traceback", "tool_use_error", "FAIL", "error", "fatal", "panic")
+"""Without one of these a result can't match, and most results have none."""
 _ERROR_SIGNS: tuple[tuple[int, re.Pattern[str]], ...] = (
     (4, re.compile(r"(?:^|[\s(])[\w./\\-]{1,200}\.\w{1,8}[:(]\d+")),
     (3, re.compile(r"--- FAIL|^FAILED |✗|✘|^E  |\w(?:Error|Exception)\b|\berror(?:\[\w+\])?: \S")),
@@ -278,23 +280,27 @@ def failures(steps: Sequence[Step]) -> list[Failure]:
     return [_failure(steps, position) for position in failed[-_MOST_FAILURES:]]
 
 
-_MOST_FAILURES = 40
+_MOST_FAILURES = 24
 
 
 def _has_failed(action: Action, outcome: Outcome) -> bool:
     if outcome.is_error or action.role != "shell":
         return outcome.is_error
-    if len(outcome.text) <= _SCANNED_CHARS:
-        return _FAILED.search(outcome.text) is not None
-    ends = f"{outcome.text[: _SCANNED_CHARS // 2]}\n{outcome.text[-_SCANNED_CHARS // 2 :]}"
-    return _FAILED.search(ends) is not None
+    ends = outcome.text
+    if len(ends) > 2 * _STATUS_CHARS:
+        ends = f"{ends[:_STATUS_CHARS]}\n{ends[-_STATUS_CHARS:]}"
+    return any(sign in ends for sign in _SIGNS) and _FAILED.search(ends) is not None
+
+
+_STATUS_CHARS = 1_000
+"""At either end of a result, where hosts say how a command ended."""
 
 
 def error_line(text: str) -> str:
     """The line that says best what went wrong; of equals the first, of a traceback the last."""
     _, rejected, said = text[:_SCANNED_CHARS].partition(_REJECTED)
     if rejected:
-        return rejected + said.strip()
+        return f"{rejected} {said.strip()}"
     if len(text) > 2 * _SCANNED_CHARS:
         text = f"{text[:_SCANNED_CHARS]}\n{text[-_SCANNED_CHARS:]}"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -417,7 +423,7 @@ def plan_of(steps: Sequence[Step]) -> str:
     return " — ".join(part for part in (path and f"`{path}`", title) if part)
 
 
-_STARTED = re.compile(r"\b(?:ID|id|Id)\W{1,4}([\w-]{3,60})")
+_STARTED = re.compile(r"\b(?:ID|id|Id)\W{1,4}([\w-]{1,60})")
 _STOPPERS = ("killshell", "killbash", "taskstop")
 
 

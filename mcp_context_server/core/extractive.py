@@ -21,7 +21,7 @@ from mcp_context_server.core.redact import redact
 from mcp_context_server.core.sections import Entry
 from mcp_context_server.core.text import Count, clipped, third_of_chars
 from mcp_context_server.core.wording import Wording, wording_for, wordings
-from mcp_context_server.core.working_set import WorkingSet, default_policy, weighed_set
+from mcp_context_server.core.working_set import WorkingSet, weighed_set
 
 SHARES: tuple[tuple[int, float], ...] = (
     (6, 0.26),
@@ -56,7 +56,7 @@ def extractive_summary(
     """
     if not messages:
         return ""
-    policy = policy or default_policy()
+    policy = policy or Policy()
     story = digest(messages)
     before = earlier(story.earlier if previous_summary is None else previous_summary)
     writer = _Writer(
@@ -108,7 +108,8 @@ class _Writer:
         left = budget - self.count("\n\n".join((*titles, last_title))) - len(titles)
         bodies = self._story(int(left * self.policy.story_fraction))
         told = "\n".join(line for body in bodies.values() for line in body)
-        bodies[3], rest = self._index(left - self.count(told), names_in(told))
+        known = names_in(told) - names_in(self.focus)
+        bodies[3], rest = self._index(left - self.count(told), known)
         parts = [
             "\n".join((title, *(bodies[n] or [self.words.none])))
             for n, title in enumerate(titles, 1)

@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from mcp_context_server.core.edits import Configure, Edit, Entry, Follow, Mend, Replace, ReportUsage
 from mcp_context_server.core.messages import Message, Messages
-from mcp_context_server.core.rules import repair
 from mcp_context_server.core.session import Session, fold
 from mcp_context_server.errors import InvalidInput
 
@@ -102,6 +101,9 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
     Costs what the new messages cost, and the open end of the view that they join; the
     whole view, where the entries edit it.
     """
+    # Many modules, which start-up does not wait for.
+    from mcp_context_server.core.rules import repair
+
     fresh = tuple(entry for entry in entries if isinstance(entry, Message))
     ids = tuple(message.id for message in fresh)
     after = fold(session, enumerate(entries, start=session.version + 1), version=0)

@@ -72,7 +72,7 @@ def entries_of(section: str) -> Iterator[str]:
     """The list items and paragraphs of a section, each with the lines that belong to it."""
     entry = list[str]()
     for line in section.splitlines():
-        starts = line.strip() == "" or re.match(r"(?:[-*•]|\d{1,3}[.)])[ \t]", line)
+        starts = line.strip() == "" or re.match(r"\s*(?:[-*•]|\d{1,3}[.)])[ \t]", line)
         if starts and entry:
             yield "\n".join(entry)
             entry = []

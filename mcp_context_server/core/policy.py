@@ -43,7 +43,7 @@ class ToolRanking(BaseModel):
         "parameter_texts": FieldWeight(
             weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
         ),
-        "compounds": FieldWeight(weight=0.3, length_penalty=0, typical_terms=3, sense_weight=0),
+        "compounds": FieldWeight(weight=0.6, length_penalty=0, typical_terms=3, sense_weight=0),
     }
     """The fields of a definition, by name."""
     saturation: float = Field(default=1.7, gt=0)
@@ -224,9 +224,9 @@ class Policy(BaseModel):
     """How many things are weighed in detail for the working set."""
     names_passage_chars: int = Field(default=60_000, ge=4)
     """How much of one passage is read for names: its beginning and its end."""
-    names_old_passage_chars: int = Field(default=300, ge=4)
+    names_old_passage_chars: int = Field(default=200, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
-    names_scan_chars: int = Field(default=200_000, ge=0)
+    names_scan_chars: int = Field(default=150_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────

@@ -184,7 +184,8 @@ def solved(
 ) -> Iterator[Entry]:
     """Each finished turn with what it came to, answers given to questions, and commits made."""
     yield from _before(earlier)
-    for number, turn in enumerate(story.turns, first_number):
+    skipped = max(0, len(story.turns) - _MOST_TURNS)
+    for number, turn in enumerate(story.turns[skipped:], first_number + skipped):
         is_last = turn is story.turns[-1]
         if turn.answer and not (is_last and turn.is_open):
             title = plain(turn.request, 60)
@@ -199,6 +200,9 @@ def solved(
             )
         if not step.has_failed and (made := commit_subject(step)):
             yield Entry(f"- `git commit`: “{one_line(made, 100)}”", step.index + 0.5)
+
+
+_MOST_TURNS = 60
 
 
 def _before(earlier: Sequence[str]) -> Iterator[Entry]:
@@ -275,18 +279,23 @@ _SAYING = re.compile(r"[^\W_]{3}")
 
 
 def next_step(story: Digest, words: Wording) -> Iterator[Entry]:
-    if story.said:
-        last = story.said[-1]
-        yield Entry(f"{_standing(story, last.index, words)}:\n{quoted(_ending(last.text))}", 1)
-
-
-def _standing(story: Digest, last_said_index: int, words: Wording) -> str:
-    """Whether work was under way, had ended, or had not begun."""
+    """Where the newest turn stands, with the last words or the last call verbatim."""
     turn = story.turns[-1] if story.turns else None
-    if turn is not None and turn.index > last_said_index:
-        return words.unanswered
-    has_more = any(todo.status == "in_progress" for todo in todos(story.steps))
-    return words.idle if turn is not None and not turn.is_open and not has_more else words.under_way
+    start = turn.index if turn else -1
+    said, called = story.said[-1:], story.steps[-1:]
+    if said and said[0].index > start:
+        has_more = any(todo.status == "in_progress" for todo in todos(story.steps))
+        is_idle = turn is not None and not turn.is_open and not has_more
+        yield _standing(words.idle if is_idle else words.under_way, _ending(said[0].text))
+    elif called and called[0].index > start:
+        action = called[0].action
+        yield _standing(words.under_way, one_line(f"{action.tool} {action.gist}", 300))
+    elif said:
+        yield _standing(words.unanswered, _ending(said[0].text))
+
+
+def _standing(title: str, words: str) -> Entry:
+    return Entry(f"{title}:\n{quoted(words)}", 1)
 
 
 def _ending(text: str) -> str:

@@ -1,41 +1,5 @@
-"""Readers of hosts' own transcripts."""
+"""Readers of hosts' own transcripts: one for each format, `follow` for live files.
 
-from .base import (
-    Appended,
-    Cleared,
-    Compacted,
-    Described,
-    Event,
-    Reported,
-    Restarted,
-    Retracted,
-    Rewound,
-    Unreadable,
-)
-from .follow import Bookmark, Follower, read_events
-from .formats import FORMATS, detect
-from .locate import Found, find_transcript, session_hint
-from .timeline import Timeline, timeline
-
-__all__ = [
-    "FORMATS",
-    "Appended",
-    "Bookmark",
-    "Cleared",
-    "Compacted",
-    "Described",
-    "Event",
-    "Follower",
-    "Found",
-    "Reported",
-    "Restarted",
-    "Retracted",
-    "Rewound",
-    "Timeline",
-    "Unreadable",
-    "detect",
-    "find_transcript",
-    "read_events",
-    "session_hint",
-    "timeline",
-]
+`read_events` and `Follower` (in `follow`) give events; `timeline` adds them up,
+`entries` turns them into a session's entries; `locate` finds the caller's own file.
+"""

@@ -19,7 +19,7 @@ from .base import (
     Rewound,
     Unreadable,
 )
-from .formats import FORMATS, detect, format_named
+from .formats import detect, format_named, formats
 from .lines import LineReader
 
 CHUNK_BYTES = 1 << 20
@@ -127,7 +127,7 @@ class Follower:
             return None
         except OSError as error:
             raise _unreadable(self.path, error) from error
-        return FORMATS[name] if name is not None else None
+        return formats()[name] if name is not None else None
 
     def _detected(self) -> str | None:
         with self.path.open("rb") as file:
@@ -140,7 +140,7 @@ class Follower:
 def check_format(path: Path, format: str = "auto") -> None:
     """Raises `TranscriptUnreadable` where a file has something in it, but in no known format."""
     if Follower(path, format).is_unknown():
-        unknown = f"The format of {str(path)!r} is not known. Name it: {', '.join(FORMATS)}."
+        unknown = f"The format of {str(path)!r} is not known. Name it: {', '.join(formats())}."
         raise TranscriptUnreadable(unknown)
 
 

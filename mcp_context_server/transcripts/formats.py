@@ -1,24 +1,32 @@
 """The formats that can be read, and how one is told from another."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import PurePath
+from types import MappingProxyType
 
 from ..errors import TranscriptUnreadable
 from .base import Format
-from .chat import ANTHROPIC, OPENAI_CHAT
-from .claude_code import CLAUDE_CODE
-from .cline import CLINE, CLINE_SCREEN
-from .codex import CODEX
-from .gemini import GEMINI
 from .lines import decode_line, decode_whole
-from .opencode import OPENCODE
-from .openhands import OPENHANDS
-from .pi import PI
-from .sweagent import MINI_SWE_AGENT, SWE_AGENT
 
-FORMATS: dict[str, Format] = {
-    format.name: format
-    for format in (
+
+@cache
+def formats() -> Mapping[str, Format]:
+    """The formats by name, in the order in which they are asked; the first to recognise a file.
+
+    The readers are imported here, since a server that follows no transcript needs none.
+    """
+    from .chat import ANTHROPIC, OPENAI_CHAT
+    from .claude_code import CLAUDE_CODE
+    from .cline import CLINE, CLINE_SCREEN
+    from .codex import CODEX
+    from .gemini import GEMINI
+    from .opencode import OPENCODE
+    from .openhands import OPENHANDS
+    from .pi import PI
+    from .sweagent import MINI_SWE_AGENT, SWE_AGENT
+
+    known = (
         CLAUDE_CODE,
         CODEX,
         GEMINI,
@@ -32,22 +40,21 @@ FORMATS: dict[str, Format] = {
         OPENAI_CHAT,
         ANTHROPIC,
     )
-}
-"""By name. Order is the order in which they are asked; the first that recognises a file has it."""
+    return MappingProxyType({format.name: format for format in known})
 
 
 def format_named(name: str) -> Format:
-    if name not in FORMATS:
-        unknown = f"No transcript format {name!r}. Use 'auto' or one of {', '.join(FORMATS)}."
+    if name not in formats():
+        unknown = f"No transcript format {name!r}. Use 'auto' or one of {', '.join(formats())}."
         raise TranscriptUnreadable(unknown)
-    return FORMATS[name]
+    return formats()[name]
 
 
 def detect(head: bytes, name: str) -> str | None:
     """The format of a file of this name that begins with these bytes, if one can tell."""
     records = first_records(head)
     base = PurePath(name).name
-    return next((f.name for f in FORMATS.values() if f.recognises(records, base)), None)
+    return next((f.name for f in formats().values() if f.recognises(records, base)), None)
 
 
 def first_records(head: bytes) -> Sequence[object]:

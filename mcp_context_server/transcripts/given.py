@@ -6,13 +6,14 @@ from typing import Any
 from mcp_context_server.core.intake import read_messages
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.errors import InvalidInput
-from mcp_context_server.transcripts.openai_chat import is_openai, to_messages
 
 CHAT_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
 def given_messages(raw: Sequence[Any]) -> Messages:
     """Messages of either form. Raises `InvalidInput` that names the place of what is none."""
+    from mcp_context_server.transcripts.openai_chat import is_openai, to_messages
+
     if not all(isinstance(item, Mapping) for item in raw) or not is_openai(raw):
         return read_messages(raw)
     for index, item in enumerate(raw):

@@ -2,14 +2,15 @@
 
 from itertools import pairwise
 
-from mcp_context_server.transcripts import Appended, timeline
-from mcp_context_server.transcripts.formats import FORMATS
+from mcp_context_server.transcripts.base import Appended
+from mcp_context_server.transcripts.formats import formats
 from mcp_context_server.transcripts.lines import LineReader
+from mcp_context_server.transcripts.timeline import timeline
 
 
 def events_of(data, format="claude-code", name="session.jsonl", cuts=()):
     """All events of these bytes, fed in pieces that end at the cuts."""
-    chosen = FORMATS[format]
+    chosen = formats()[format]
     if chosen.parse is not None:
         return list(chosen.parse(data))
     reader, events = LineReader(chosen.lines(name)), []

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from reading import events_of, ids, now, of_kind
 
 from mcp_context_server.core.messages import Message
-from mcp_context_server.transcripts import (
+from mcp_context_server.transcripts.base import (
     Appended,
     Cleared,
     Compacted,
@@ -14,9 +14,8 @@ from mcp_context_server.transcripts import (
     Retracted,
     Rewound,
     Unreadable,
-    timeline,
 )
-from mcp_context_server.transcripts.timeline import CLEARED_RESULT
+from mcp_context_server.transcripts.timeline import CLEARED_RESULT, timeline
 
 REMINDED = "<system-reminder>\n{}\n</system-reminder>"
 

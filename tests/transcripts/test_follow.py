@@ -5,8 +5,9 @@ from claude import boundary, lines, reply, summary, user
 from reading import events_of, ids
 
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.transcripts import Follower, Restarted, read_events, timeline
-from mcp_context_server.transcripts.follow import CHUNK_BYTES, Bookmark
+from mcp_context_server.transcripts.base import Restarted
+from mcp_context_server.transcripts.follow import CHUNK_BYTES, Bookmark, Follower, read_events
+from mcp_context_server.transcripts.timeline import timeline
 
 FIRST = lines(user("u1", None, "one"), reply("a1", "u1", "1"))
 SECOND = lines(user("u2", "a1", "two"), reply("a2", "u2", "2"))

@@ -8,16 +8,10 @@ from reading import events_of, of_kind
 from samples import SAMPLES
 
 from mcp_context_server.core.messages import open_calls
-from mcp_context_server.transcripts import (
-    FORMATS,
-    Follower,
-    Reported,
-    Restarted,
-    Unreadable,
-    detect,
-    read_events,
-    timeline,
-)
+from mcp_context_server.transcripts.base import Reported, Restarted, Unreadable
+from mcp_context_server.transcripts.follow import Follower, read_events
+from mcp_context_server.transcripts.formats import detect, formats
+from mcp_context_server.transcripts.timeline import timeline
 
 JUNK = (None, 5, -1, 1.5, True, [], {}, "x", "", ["a"], [None], [[1]], {"type": "text"}, 10**30)
 
@@ -25,7 +19,7 @@ every_format = pytest.mark.parametrize("format", SAMPLES)
 
 
 def test_there_is_a_sample_of_every_format():
-    assert list(SAMPLES) == list(FORMATS)
+    assert list(SAMPLES) == list(formats())
 
 
 @every_format
@@ -123,7 +117,7 @@ def _spoil(value, choose):
         value = value[key]
 
 
-WHOLE = [name for name in SAMPLES if FORMATS[name].parse is not None]
+WHOLE = [name for name in SAMPLES if formats()[name].parse is not None]
 
 
 @pytest.mark.parametrize("format", WHOLE)

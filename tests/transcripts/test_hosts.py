@@ -24,14 +24,8 @@ from samples import (
     token_count,
 )
 
-from mcp_context_server.transcripts import (
-    Cleared,
-    Compacted,
-    Described,
-    Reported,
-    Rewound,
-    timeline,
-)
+from mcp_context_server.transcripts.base import Cleared, Compacted, Described, Reported, Rewound
+from mcp_context_server.transcripts.timeline import timeline
 
 
 def told(format, *records):
