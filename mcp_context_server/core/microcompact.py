@@ -90,9 +90,9 @@ def _for_room(turn: Turn) -> Step | None:
     if used - _freed(changes) >= turn.window.blocking:
         changes = _placeholders(turn, _clearable(turn, keep=1), target)
     least = threshold * turn.policy.clear_at_least_fraction
-    helps = used - _freed(changes) < threshold or used >= turn.window.blocking
-    if _freed(changes) < least and not helps:
-        return None
+    limit = turn.window.blocking if used >= turn.window.blocking else threshold
+    if _freed(changes) < least and used - _freed(changes) >= limit:
+        return None  # too little to matter, and the turn is no better off
     return _step(turn, changes, "window")
 
 
