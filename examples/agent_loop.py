@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters
 from examples.scripted_agent import TOOLS, execute
 from examples.scripted_api import ScriptedApi
 
-MODEL = "claude-sonnet-4-5"
+MODEL = "claude-sonnet-5"
 SYSTEM = "You refactor a compiler, module by module, and run its tests."
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 
