@@ -82,18 +82,15 @@ def build_server(
         yield state
 
     ArgModelBase.model_config["extra"] = "forbid"  # an unknown argument is an error, by name
-    server = MCPServer[App](
+    return MCPServer[App](
         "mcp-context-server",
         title="Context",
         version=__version__,
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
+        tools=[tool.made() for tool in offered() if tool.for_agents or tools == "all"],
     )
-    for tool in offered():
-        if tool.for_agents or tools == "all":
-            server.add_tool(tool.run, title=tool.title, annotations=tool.annotations)
-    return server
 
 
 def log_to_stderr(settings: Settings) -> None:

@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.server.mcpserver.tools import Tool as McpTool
 from mcp.types import CallToolResult, ToolAnnotations
 
+from mcp_context_server.tools.schema import slim
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
 from mcp_context_server.tools.turns import prepare_turn, snip
@@ -20,6 +22,11 @@ class Tool:
     annotations: ToolAnnotations
     for_agents: bool = True
     """Whether a model calls it; the others are for the program around the model."""
+
+    def made(self) -> McpTool:
+        """The tool as the SDK registers it, its schema without what says nothing."""
+        tool = McpTool.from_function(self.run, title=self.title, annotations=self.annotations)
+        return tool.model_copy(update={"parameters": slim(tool.parameters)})
 
 
 def _reads() -> ToolAnnotations:
