@@ -505,8 +505,8 @@ def _edited(session: Session, sequence: int, edit: Edit) -> Session:
         session,
         view=view,
         tally=session.tally - tally_messages(gone, family) + tally_messages(came, family),
-        media=session.media - _media(gone, family) + _media(came, family),
-        largest=largest_results(view, family, session.policy.largest_count),
+        media=_media_after(session, gone, came),
+        largest=_largest_after(session, edit, view),
         open_calls=_open_callers(view),
         edits=(*session.edits, (sequence, edit)),
         revision=sequence,
@@ -527,6 +527,24 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
     )
 
 
+def _media_after(session: Session, gone: list[Message], came: list[Message]) -> Media:
+    """The media after an exchange; a view without any that gets no longer gets none."""
+    if not session.media.count and len(gone) == len(came):
+        return session.media
+    return session.media - _media(gone, session.family) + _media(came, session.family)
+
+
+def _largest_after(session: Session, edit: Edit, view: Messages) -> tuple[Contributor, ...]:
+    """The largest results after an edit; where it only made others smaller, they are the same."""
+    if isinstance(edit, DropThinking):
+        return session.largest
+    if isinstance(edit, Replace):
+        changed = {change.message_id for change in edit.changes}
+        if not any(each.message_id in changed for each in session.largest):
+            return session.largest
+    return largest_results(view, session.family, session.policy.largest_count)
+
+
 def _after_compaction(session: Session, edit: Compact) -> Breaker:
     """A success closes the breaker; an automatic one that freed too little is a failure."""
     if edit.trigger != "auto":
@@ -540,6 +558,9 @@ def _after_compaction(session: Session, edit: Compact) -> Breaker:
 
 def _exchanged(before: Messages, after: Messages) -> tuple[list[Message], list[Message]]:
     """What left a view and what came into it; messages that stay are the same objects."""
+    if len(before) == len(after):
+        pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not new]
+        return [old for old, _ in pairs], [new for _, new in pairs]
     kept, had = set(map(id, after)), set(map(id, before))
     gone = [message for message in before if id(message) not in kept]
     return gone, [message for message in after if id(message) not in had]
