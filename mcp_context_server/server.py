@@ -12,6 +12,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
+from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
@@ -67,6 +68,7 @@ def build_service(
         clock=time.time,
         new_id=new_session_id,
         policy=settings.policy(),
+        search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
     )
 

@@ -54,10 +54,12 @@ LAYERS = (
     ("ports", {"core", "errors"}),
     ("stores", {"core", "errors", "ports"}),
     ("transcripts", {"core", "errors", "ports", "transcripts"}),
+    ("catalogs", {"core", "errors", "ports"}),
     (
         "service",
         {
             "core",
+            "catalogs",
             "errors",
             "ports",
             "results",

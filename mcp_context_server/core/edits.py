@@ -204,6 +204,27 @@ class ReportFailure(Value):
     reason: str
 
 
+class RegisterTools(Value):
+    """Tool definitions taken into the session's catalogue, and which servers lack theirs."""
+
+    type: Literal["register_tools"] = "register_tools"
+    at: str | None = None
+    digest: str | None = None
+    """The definitions that are new or changed, by which the store keeps them; None: no such."""
+    pending_servers: tuple[str, ...] | None = None
+    """All servers that are still connecting; None leaves them as they were."""
+    disconnected_servers: tuple[str, ...] = ()
+    """Servers whose tools went away before these came."""
+
+
+class DiscoverTools(Value):
+    """Deferred tools that a search found; their definitions are in the prompt from now on."""
+
+    type: Literal["discover_tools"] = "discover_tools"
+    at: str | None = None
+    names: tuple[str, ...]
+
+
 class Undo(Value):
     """The edit at sequence number `sequence` no longer counts."""
 
@@ -227,6 +248,8 @@ Edit = (
     | Delegate
     | StageNotes
     | ReportFailure
+    | RegisterTools
+    | DiscoverTools
     | Undo
 )
 Entry = Message | Edit
@@ -247,6 +270,8 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "delegate": Delegate,
     "stage_notes": StageNotes,
     "failure": ReportFailure,
+    "register_tools": RegisterTools,
+    "discover_tools": DiscoverTools,
     "undo": Undo,
 }
 
@@ -297,6 +322,8 @@ def apply(view: Messages, edit: Edit) -> Messages:
         case Configure() | ReportUsage() | Learn() | Follow() | Undo():
             return view
         case Queue() | Delegate() | StageNotes() | ReportFailure():
+            return view
+        case RegisterTools() | DiscoverTools():
             return view
         case Replace():
             return _replace(view, edit.changes)

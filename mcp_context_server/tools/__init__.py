@@ -7,6 +7,7 @@ from typing import Any
 from mcp.server.mcpserver.tools import Tool as McpTool
 from mcp.types import CallToolResult, ToolAnnotations
 
+from mcp_context_server.tools.catalog import register_tools, tool_search
 from mcp_context_server.tools.schema import slim
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
@@ -46,7 +47,9 @@ def offered() -> tuple[Tool, ...]:
         Tool(context_status, "Context status", _reads()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),
+        Tool(tool_search, "Find a tool", _writes(idempotent_hint=True)),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),
         Tool(prepare_turn, "Prepare a turn", _writes(idempotent_hint=True), for_agents=False),
+        Tool(register_tools, "Register tools", _writes(idempotent_hint=True), for_agents=False),
     )
