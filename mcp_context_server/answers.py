@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
-from mcp_context_server.core.edits import Edit
+from mcp_context_server.core.edits import Change, Edit
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.session import Session
+from mcp_context_server.core.snip import REASONS, Snip
 from mcp_context_server.core.status import Standing, standing
 from mcp_context_server.core.tokens import (
     Tally,
@@ -19,7 +20,17 @@ from mcp_context_server.core.tokens import (
 )
 from mcp_context_server.core.window import Window
 from mcp_context_server.ports import SessionRecord
-from mcp_context_server.results import Boundary, Formula, Largest, Status, Thresholds, TokenEstimate
+from mcp_context_server.results import (
+    Boundary,
+    Cleared,
+    Formula,
+    Largest,
+    Left,
+    Snipped,
+    Status,
+    Thresholds,
+    TokenEstimate,
+)
 from mcp_context_server.transcripts.given import given_messages
 
 Method = Literal["calibrated", "claude-code"]
@@ -91,6 +102,7 @@ def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Statu
         breakdown=now.breakdown,
         largest=largest_of(session),
         boundary=boundary_of(session),
+        queued=queued_of(session) or None,
         advice=now.advice,
         messages=len(session.view),
         version=session.version,
@@ -166,3 +178,41 @@ def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
     freed = sum(change.tokens_freed for change in changes)
     more = {"tokens_freed": freed, "references": [c.reference for c in changes]} if changes else {}
     return {"sequence": sequence, **dumped, **more}
+
+
+SKIPPED_SHOWN = 50
+"""The most skipped results that one answer names."""
+
+
+def snipped_of(session_id: str, after: Session, snip: Snip, restored: Sequence[Change]) -> Snipped:
+    """The answer of `snip`; `after` is the session as it stands, or would."""
+    now = standing(after)
+    more = len(snip.skipped) - SKIPPED_SHOWN
+    return Snipped(
+        session_id=session_id,
+        snipped=tuple(map(_cleared, snip.changes)),
+        tokens_freed=snip.tokens_freed - sum(c.tokens_freed for c in restored),
+        skipped=tuple(
+            Left(id=each.id, reason=REASONS[each.reason]) for each in snip.skipped[:SKIPPED_SHOWN]
+        ),
+        skipped_more=more if more > 0 else None,
+        restored=tuple(c.reference for c in restored) or None,
+        queued=queued_of(after) or None,
+        used_tokens=now.used_tokens,
+        state=now.state,
+        version=after.version,
+    )
+
+
+def queued_of(session: Session) -> tuple[str, ...]:
+    """Ids of the results that wait to be cleared."""
+    return tuple(id for _, queue in session.queued for id in queue.tool_use_ids)
+
+
+def _cleared(change: Change) -> Cleared:
+    return Cleared(
+        tool_use_id=change.tool_use_id or "",
+        tool=change.tool,
+        tokens_freed=change.tokens_freed,
+        reference=change.reference,
+    )

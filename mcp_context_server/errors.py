@@ -9,6 +9,7 @@ ContextServerError
 ├── SessionRequired       no session was named and none can be guessed
 ├── VersionConflict       the session moved on since the version the caller saw
 ├── ReferenceNotFound
+├── NothingToUndo         no edit of that kind stands in the session
 ├── TranscriptUnreadable
 └── StoreUnavailable      the state can't be read or written
 """
@@ -82,6 +83,15 @@ class ReferenceNotFound(ContextServerError):
             "References stand in placeholders and in the answers of `snip` and `recall`."
         )
         self.session_id, self.reference = session_id, reference
+
+
+class NothingToUndo(ContextServerError):
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"No {what} stands in this session, so there is nothing to undo. "
+            "`context_status` with `detail` lists the edits that do."
+        )
+        self.what = what
 
 
 class TranscriptUnreadable(ContextServerError):

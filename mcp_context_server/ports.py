@@ -2,12 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 from mcp_context_server.core.edits import Entry
-
-Kind = Literal["main", "subagent", "summary", "memory"]
-"""What a session is for: only `main` sessions are cleared by age or by the API's own edits."""
+from mcp_context_server.core.turn import Kind
 
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""

@@ -52,6 +52,42 @@ class Appended(Result):
     """Ids of messages that the session had already; they were not added again."""
 
 
+class Cleared(BaseModel):
+    """A result that gave way to a placeholder."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool_use_id: str
+    tool: str
+    tokens_freed: int
+    reference: str
+
+
+class Left(BaseModel):
+    """What was asked for and left as it was."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    reason: str
+
+
+class Snipped(Result):
+    snipped: tuple[Cleared, ...]
+    """For `cache_cold` and a dry run: what will be, or would be."""
+    tokens_freed: int
+    skipped: tuple[Left, ...]
+    skipped_more: int | None = None
+    """How many more were skipped than are listed."""
+    restored: tuple[str, ...] | None = None
+    """References of what an undo brought back."""
+    queued: tuple[str, ...] | None = None
+    """Ids that wait for a cold cache."""
+    used_tokens: int
+    state: State
+    version: int
+
+
 class TokenEstimate(Result):
     tokens: int
     low: int
@@ -119,6 +155,8 @@ class Status(Result):
     boundary: Boundary | None = None
     memory: Mapping[str, Any] | None = None
     tools: Mapping[str, Any] | None = None
+    queued: tuple[str, ...] | None = None
+    """Ids of results that are cleared once the cache is cold, or the window forces it."""
     advice: str
     messages: int
     version: int

@@ -17,11 +17,20 @@ from pydantic import ValidationError
 
 from mcp_context_server.answers import Estimable, Method, estimate_of
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
-from mcp_context_server.core.intake import Intake, refuse_doubles, take_in, with_ids, with_usage
+from mcp_context_server.core.intake import (
+    Intake,
+    refuse_doubles,
+    spilled_by,
+    take_in,
+    with_ids,
+    with_usage,
+)
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recall import original_text, page, search
 from mcp_context_server.core.session import Session, fold
+from mcp_context_server.core.spill import spill_appended
+from mcp_context_server.core.turn import Kind, Moment
 from mcp_context_server.errors import (
     InvalidInput,
     ReferenceNotFound,
@@ -32,7 +41,6 @@ from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
 from mcp_context_server.ports import (
     Clock,
-    Kind,
     Numbered,
     SessionIds,
     SessionRecord,
@@ -100,7 +108,13 @@ class ContextService:
 
     def now(self) -> str:
         """The time as ISO 8601, to the second."""
-        return datetime.fromtimestamp(self.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self.moment().iso or ""
+
+    def moment(self) -> Moment:
+        """The time."""
+        seconds = self.clock()
+        told = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Moment(seconds=seconds, iso=told)
 
     async def open(self, opening: Opening) -> tuple[Live, bool]:
         """Open a session, or go on with the one of that id; whether it is new comes second."""
@@ -183,13 +197,18 @@ class ContextService:
         usage: Mapping[str, Any] | None = None,
         expected_version: int | None = None,
     ) -> tuple[Live, Intake]:
-        """Append messages, mended where they are not legal; those known already are passed over."""
+        """Append messages, mended where they are not legal; those known already are passed over.
+
+        Oversized results are spilled at once: nothing of them was sent or cached yet.
+        """
         refuse_doubles(messages)
         intake = Intake((), ())
 
         async def decide(live: Live) -> Sequence[Entry]:
             nonlocal intake
             intake = await self._intake(live, messages, usage)
+            edits = spill_appended(live.session, intake.entries, self.moment())
+            intake = replace(intake, entries=(*intake.entries, *edits), spilled=spilled_by(edits))
             return intake.entries
 
         live = await self.write(session_id, principal, decide, expected_version=expected_version)

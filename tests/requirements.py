@@ -24,6 +24,15 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-7": "Tokens are told by class, and the classes add up to the total.",
     "TOK-8": "A message is counted once; a new one costs only itself.",
     # ── spill, snip, micro-compact, collapse ──
+    "SPILL-1": "A result above its limit is kept whole aside; a preview with head, tail and "
+    "reference stands in the view.",
+    "SPILL-3": "What this server's own `recall` brought back is never spilled again.",
+    "SNIP-1": "A snipped result keeps its message, block and id; a placeholder names the way back.",
+    "SNIP-2": "Results are snipped by id, message, tool, age or size; what can't be is skipped "
+    "with the reason, and nothing but results changes.",
+    "SNIP-3": "Freed tokens are told per result and in total, and lower the count at once.",
+    "SNIP-4": "A snip can be undone, and a dry run tells what it would free.",
+    "SNIP-5": "A snip can wait until the cache is cold or the window forces it; status shows it.",
     "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
     "expected, or where the window forces it, and the figures behind it are told.",
     # ── compaction, restoration, session-memory compaction, breaker ──

@@ -32,13 +32,13 @@ async def client(request):
         yield client
 
 
-async def answer(client: Client, tool: str, **arguments) -> dict:
+async def answer(client: Client, tool: str, /, **arguments) -> dict:
     result = await client.call_tool(tool, arguments)
     assert not result.is_error, result.content[0].text
     return result.structured_content
 
 
-async def refusal(client: Client, tool: str, **arguments) -> str:
+async def refusal(client: Client, tool: str, /, **arguments) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error
     return result.content[0].text

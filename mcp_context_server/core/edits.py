@@ -12,7 +12,7 @@ from mcp_context_server.core.messages import Block, Message, Messages, Value, is
 Trigger = Literal["auto", "manual", "host"]
 """What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""
 
-Stage = Literal["spill", "snip", "microcompact", "media"]
+Stage = Literal["spill", "reread", "outdated", "snip", "microcompact", "media"]
 
 
 class Configure(Value):
@@ -152,6 +152,39 @@ class Follow(Value):
     """What stood just before `offset`, by which the file is known to be the same."""
 
 
+class Queue(Value):
+    """Results to be cleared once the prompt cache is cold, or the window forces it."""
+
+    type: Literal["queue"] = "queue"
+    at: str | None = None
+    tool_use_ids: tuple[str, ...]
+
+
+class Delegate(Value):
+    """Results that a host was told to clear in its own cache; the view keeps them."""
+
+    type: Literal["delegate"] = "delegate"
+    at: str | None = None
+    tool_use_ids: tuple[str, ...]
+    tokens_freed: int = 0
+
+
+class StageNotes(Value):
+    """Notes written ahead for groups of old rounds, to be committed when the window is full."""
+
+    type: Literal["stage_notes"] = "stage_notes"
+    at: str | None = None
+    groups: tuple[Collapse, ...]
+
+
+class ReportFailure(Value):
+    """An automatic compaction that failed; the breaker counts them."""
+
+    type: Literal["failure"] = "failure"
+    at: str | None = None
+    reason: str
+
+
 class Undo(Value):
     """The edit at sequence number `sequence` no longer counts."""
 
@@ -171,6 +204,10 @@ Edit = (
     | Compact
     | Rewind
     | Follow
+    | Queue
+    | Delegate
+    | StageNotes
+    | ReportFailure
     | Undo
 )
 Entry = Message | Edit
@@ -187,6 +224,10 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "compact": Compact,
     "rewind": Rewind,
     "follow": Follow,
+    "queue": Queue,
+    "delegate": Delegate,
+    "stage_notes": StageNotes,
+    "failure": ReportFailure,
     "undo": Undo,
 }
 
@@ -235,6 +276,8 @@ def apply(view: Messages, edit: Edit) -> Messages:
     """The view after an edit. What it names and the view no longer has is passed over."""
     match edit:
         case Configure() | ReportUsage() | Learn() | Follow() | Undo():
+            return view
+        case Queue() | Delegate() | StageNotes() | ReportFailure():
             return view
         case Replace():
             return _replace(view, edit.changes)
@@ -310,6 +353,8 @@ def _replace(view: Messages, changes: Iterable[Change]) -> Messages:
     by_message: dict[str, list[Change]] = {}
     for change in changes:
         by_message.setdefault(change.message_id, []).append(change)
+    if not any(message.id in by_message for message in view):
+        return view
     return tuple(
         _with_changes(message, by_message[message.id]) if message.id in by_message else message
         for message in view

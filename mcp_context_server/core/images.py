@@ -3,10 +3,11 @@
 import binascii
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_context_server.core.messages import Block
+from mcp_context_server.core.messages import Block, Message, is_result, nested_blocks
 
 HEADER_BYTES = 65_536
 """How much of a picture is decoded in search of its size."""
@@ -129,3 +130,35 @@ def is_document(block: Block) -> bool:
 
 def is_image(block: Block) -> bool:
     return block.get("type") in ("image", "image_url", "input_image")
+
+
+def is_media(block: Block) -> bool:
+    return is_image(block) or is_document(block)
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """How many images and documents there are, and how long their base64 is. Adds up."""
+
+    count: int = 0
+    chars: int = 0
+
+    def __add__(self, other: "Media") -> "Media":
+        return Media(self.count + other.count, self.chars + other.chars)
+
+    def __sub__(self, other: "Media") -> "Media":
+        return Media(self.count - other.count, self.chars - other.chars)
+
+
+def media_of(message: Message) -> Media:
+    """What a message holds of them, inside results too."""
+    sizes = [len(base64_data(block)) for block in _media_blocks(message)]
+    return Media(len(sizes), sum(sizes))
+
+
+def _media_blocks(message: Message) -> Iterator[Block]:
+    for block in message.blocks:
+        if is_media(block):
+            yield block
+        elif is_result(block):
+            yield from filter(is_media, nested_blocks(block))

@@ -4,13 +4,13 @@ Nothing here changes what was given: messages are kept as they came, and where
 they are not legal a `Mend` says how the view reads instead.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
-from mcp_context_server.core.edits import Configure, Entry, Follow, Mend, ReportUsage
+from mcp_context_server.core.edits import Configure, Edit, Entry, Follow, Mend, Replace, ReportUsage
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.session import Session, fold
 from mcp_context_server.errors import InvalidInput
@@ -26,6 +26,8 @@ class Intake:
     """What was mended, a sentence each."""
     known: tuple[str, ...] = ()
     """Ids of messages that were there already, and so not appended again."""
+    spilled: tuple[str, ...] = ()
+    """References of results that were too large for the view."""
 
 
 def read_messages(raw: Sequence[Any]) -> Messages:
@@ -114,6 +116,11 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
         return Intake(tuple(entries), ids)
     notes = tuple(f"{repair.rule}: {repair.what}" for repair in repairs)
     return Intake((*entries, *mends(joined, mended)), ids, notes)
+
+
+def spilled_by(edits: Iterable[Edit]) -> tuple[str, ...]:
+    """The references of what edits took out of the view."""
+    return tuple(c.reference for e in edits if isinstance(e, Replace) for c in e.changes)
 
 
 def _only_appends(entries: Sequence[Entry]) -> bool:

@@ -73,7 +73,12 @@ class Message(Value):
 
     def with_blocks(self, blocks: Iterable[Block]) -> "Message":
         """The same message with other content."""
-        return self.model_copy(update={"content": tuple(blocks)})
+        copy = self.__copy__()
+        facts = cast("dict[str, Any]", copy.__dict__)
+        for fact in _DERIVED:
+            facts.pop(fact, None)
+        facts["content"] = tuple(blocks)
+        return copy
 
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
@@ -81,10 +86,12 @@ class Message(Value):
         """A copy whose derived facts are worked out anew."""
         copy = super().model_copy(update=update, deep=deep)
         facts = cast("dict[str, Any]", copy.__dict__)
-        for fact in ("blocks", "calls", "results"):
+        for fact in _DERIVED:
             facts.pop(fact, None)
         return copy
 
+
+_DERIVED = ("blocks", "calls", "results")
 
 Messages = tuple[Message, ...]
 

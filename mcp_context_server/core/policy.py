@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from mcp_context_server.core.tool_roles import ToolRole
+
 Percent = Annotated[float, Field(gt=0, le=100)]
 
 
@@ -118,14 +120,84 @@ class Policy(BaseModel):
     """Size from which a result is named in the advice to clear it."""
 
     # ── spill ────────────────────────────────────────────────────────────────
+    spill: bool = True
+    """Whether oversized results are moved out of the view, a preview left in their place."""
+    spill_tokens: int = Field(default=25_000, gt=0)
+    """Largest result that stays in the view."""
+    spill_window_fraction: float = Field(default=0.25, gt=0, le=1)
+    """Share of the effective window that one result takes at most, however small the window."""
+    spill_tool_tokens: dict[str, int] = {}
+    """The same for single tools, by name, in windows of any size."""
+    spill_exempt_tools: tuple[str, ...] = ("recall",)
+    """Tools whose results always stay, by name, with or without their server's."""
+    spill_group_tokens: int = Field(default=50_000, gt=0)
+    """Most that the results of one message take together."""
+    spill_group_window_fraction: float = Field(default=0.5, gt=0, le=1)
+    """Share of the effective window that they take together at most."""
+    spill_base64_tokens: int = Field(default=2_000, gt=0)
+    """Largest text that stays though it looks like base64, which no model reads."""
+    spill_preview_tokens: int = Field(default=2_000, gt=0)
+    """Size of a preview, in proportion to the window."""
+    spill_head_fraction: float = Field(default=0.7, ge=0, le=1)
+    """Part of a preview that shows the beginning; the rest shows the end."""
+    mark_rereads: bool = True
+    """Whether a file that was read again gives way to the newer reading once space is needed."""
+    media_limit: int = Field(default=20, ge=1)
+    """Images and documents in the view; with more, the API takes none above 2,000 pixels."""
+    media_limit_chars: int = Field(default=16_000_000, ge=1)
+    """Base64 in the view; the API takes 32 MB in one request, and some gateways 20."""
+    media_kept: int = Field(default=10, ge=1)
+    """The newest images and documents that stay when a limit is exceeded."""
+    media_kept_chars: int = Field(default=8_000_000, ge=1)
+    """Base64 that stays when a limit is exceeded."""
     file_read_tokens: int | None = Field(default=None, gt=0)
     """Largest result of a file read that stays in the view; None is the limit of other tools."""
 
     # ── snip ─────────────────────────────────────────────────────────────────
+    placeholder_argument_chars: int = Field(default=60, ge=0)
+    """How much of a call's main argument a placeholder shows."""
 
     # ── micro-compact ────────────────────────────────────────────────────────
+    micro_compact: bool = True
+    """Whether old results may be cleared when the window fills up."""
+    time_clearing: bool = False
+    """Whether old results are also cleared when the conversation rested for a while."""
+    time_clearing_minutes: float = Field(default=60, gt=0)
+    """How long it must have rested."""
+    keep_recent: int = 5
+    """The newest results that are never cleared; less than 1 is taken as 1."""
+    compactable_tools: dict[str, ToolRole] = {}
+    """What a host's own tools are for, by name; goes before the known hosts' tables."""
+    clear_other_tools: bool = True
+    """Whether results of tools nobody knows may be cleared too, after all others."""
+    clear_to_fraction: float = Field(default=0.6, gt=0, lt=1)
+    """Share of the auto-compact threshold down to which is cleared, so that it lasts a while."""
+    clear_at_least_fraction: float = Field(default=0.05, ge=0, lt=1)
+    """Share of the threshold below which clearing is not worth a rewritten cache."""
+    clear_when_it_pays: bool = False
+    """Whether to clear above the warning threshold where the cost model says that it pays."""
+    turns_expected: float = Field(default=10, gt=0)
+    """Requests still to come, within which a clearing must pay for itself."""
+    edit_path: Literal["off", "api", "host"] = "off"
+    """Who clears while the cache is warm: this server, the API, or a host in its own cache."""
+    edit_path_keep_thinking_turns: int | None = Field(default=None, gt=0)
+    """Turns whose thinking the API keeps; None leaves thinking alone."""
+    mismatched_thinking: Literal["drop", "ask"] = "drop"
+    """On models that bind thinking: drop it after an edit, or ask the API to."""
 
     # ── collapse ─────────────────────────────────────────────────────────────
+    collapse: bool = False
+    """Whether old rounds are folded into notes instead of one summary."""
+    collapse_at_fraction: float = Field(default=0.9, gt=0, lt=1)
+    """Share of the effective window at which that starts."""
+    collapse_to_fraction: float = Field(default=0.75, gt=0, lt=1)
+    """Share of the effective window down to which groups are committed."""
+    no_subagents_at_fraction: float = Field(default=0.95, gt=0, le=1)
+    """Share of the effective window from which no new sub-agent should be started."""
+    collapse_group_tokens: int = Field(default=10_000, gt=0)
+    """Size of a group, in proportion to the window."""
+    collapse_keep_rounds: int = Field(default=6, ge=1)
+    """The newest rounds that are never folded."""
 
     # ── compaction ───────────────────────────────────────────────────────────
     session_memory_compact: bool = False
@@ -162,6 +234,12 @@ class Policy(BaseModel):
     # ── restoration ──────────────────────────────────────────────────────────
 
     # ── breaker ──────────────────────────────────────────────────────────────
+    breaker_failures: int = Field(default=3, ge=1)
+    """Failures of automatic compaction in a row that open the breaker."""
+    breaker_cooldown_seconds: float = Field(default=300, ge=0)
+    """How long it stays open before one attempt is let through."""
+    least_gain_fraction: float = Field(default=0.1, ge=0, lt=1)
+    """Share of the tokens that a compaction must free to count as a success."""
 
     # ── overflow recovery ────────────────────────────────────────────────────
     output_margin_tokens: int = Field(default=1_000, ge=0)

@@ -10,24 +10,30 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, assert_never, cast
 
+from mcp_context_server.core.breaker import Breaker
 from mcp_context_server.core.calibration import Calibration
 from mcp_context_server.core.edits import (
     Collapse,
     Compact,
     Configure,
+    Delegate,
     DropThinking,
     Edit,
     Entry,
     Follow,
     Learn,
     Mend,
+    Queue,
     Replace,
+    ReportFailure,
     ReportUsage,
     Rewind,
+    StageNotes,
     Undo,
     apply,
     position,
 )
+from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.messages import Message, Messages, is_call, is_result
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
@@ -35,6 +41,8 @@ from mcp_context_server.core.tokens import (
     EMPTY,
     Tally,
     block_tokens,
+    has_media,
+    message_tokens,
     tally_message,
     tally_messages,
     tally_system,
@@ -127,6 +135,17 @@ class Session:
     follow: Follow | None = None
     responses: int = 0
     last_response_at: str | None = None
+    revision: int = 0
+    """The sequence number of the newest edit that changed the view."""
+    media: Media = field(default_factory=Media)
+    """The images and documents in the view."""
+    queued: tuple[tuple[int, Queue], ...] = ()
+    """Clearings that wait for a cold cache, with their sequence numbers, oldest first."""
+    delegated: tuple[Delegate, ...] = ()
+    """What the host was told to clear in its own cache since the view last changed under it."""
+    staged: tuple[Collapse, ...] = ()
+    """Notes for groups of old rounds that are ready to be committed, oldest first."""
+    breaker: Breaker = field(default_factory=Breaker)
 
     @property
     def family(self) -> str:
@@ -174,8 +193,21 @@ def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
 
 
 def largest_results(view: Iterable[Message], family: str, count: int) -> tuple[Contributor, ...]:
-    """The `count` largest results of a view, largest first."""
-    return tuple(sorted(contributors(view, family), key=lambda c: -c.tokens)[:count])
+    """The `count` largest results of a view, largest first; only those are looked at closely."""
+    found: tuple[Contributor, ...] = ()
+    asked: list[Message] = []
+    floor, is_asking = 0.0, False
+    for message in view:
+        if message.role == "assistant":
+            asked = [*asked, message] if is_asking else [message]
+            is_asking = True
+            continue
+        is_asking = False
+        if message.results and message_tokens(message, family) > floor:
+            callers = {id: caller for one in asked for id, caller in _callers(one).items()}
+            found = _among_largest(found, message, callers, family, count)
+            floor = found[-1].tokens if len(found) >= count > 0 else 0.0
+    return found
 
 
 # ── appended messages ────────────────────────────────────────────────────────
@@ -209,11 +241,14 @@ class _Ledger:
         self.overhead, self.calibration = session.overhead, session.calibration
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
+        self.media = session.media
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
         self._anchor(message, tally)
         self.tally = self.tally + tally
+        if tally.image or tally.document:
+            self.media = self.media + media_of(message)
         if message.calls or message.results:
             self._pair(message)
         if message.role == "assistant":
@@ -260,6 +295,7 @@ class _Ledger:
             open_calls=MappingProxyType(self.open_calls),
             responses=self.responses,
             last_response_at=self.last_response_at,
+            media=self.media,
         )
 
 
@@ -294,7 +330,7 @@ def _among_largest(
 ) -> tuple[Contributor, ...]:
     """The largest, with the results of one more message taken in."""
     floor = largest[-1].tokens if len(largest) >= count > 0 else 0
-    if not message.results or tally_message(message, family).total <= floor:
+    if not message.results or message_tokens(message, family) <= floor:
         return largest
     ranked = sorted((*largest, *_results_of(message, callers, family)), key=lambda c: -c.tokens)
     return tuple(ranked[:count])
@@ -323,16 +359,53 @@ def _with_edit(session: Session, sequence: int, edit: Edit) -> Session:
         case Learn():
             learned = {**session.learned, edit.model: edit.context_window}
             return replace(session, learned=MappingProxyType(learned))
-        case Mend():
-            return _mended(session, edit)
-        case Compact():
-            return _compacted(session, sequence, edit)
         case Follow():
             return replace(session, follow=edit)
-        case Replace() | DropThinking() | Collapse() | Rewind():
-            return _edited(session, sequence, edit)
+        case Queue() | Delegate() | StageNotes() | ReportFailure():
+            return _noted(session, sequence, edit)
+        case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
+            return _rewritten(session, sequence, edit)
         case Undo():
             return session
+        case _:
+            assert_never(edit)
+
+
+def _rewritten(
+    session: Session,
+    sequence: int,
+    edit: Mend | Replace | DropThinking | Collapse | Compact | Rewind,
+) -> Session:
+    """The session after an edit of its view."""
+    match edit:
+        case Mend():
+            return _mended(session, sequence, edit)
+        case Replace():
+            return _cleared(session, sequence, edit)
+        case Collapse():
+            left = tuple(group for group in session.staged if group.first != edit.first)
+            return replace(_edited(session, sequence, edit), staged=left)
+        case Compact():
+            return _compacted(session, sequence, edit)
+        case DropThinking() | Rewind():
+            return _edited(session, sequence, edit)
+        case _:
+            assert_never(edit)
+
+
+def _noted(
+    session: Session, sequence: int, edit: Queue | Delegate | StageNotes | ReportFailure
+) -> Session:
+    """What changes no view, but what is planned next."""
+    match edit:
+        case Queue():
+            return replace(session, queued=(*session.queued, (sequence, edit)))
+        case Delegate():
+            return replace(session, delegated=(*session.delegated, edit))
+        case StageNotes():
+            return replace(session, staged=(*session.staged, *edit.groups))
+        case ReportFailure():
+            return replace(session, breaker=session.breaker.failed(edit.at, edit.reason))
         case _:
             assert_never(edit)
 
@@ -389,7 +462,7 @@ def _anchored(session: Session, anchor: Anchor) -> Session:
     return replace(session, anchor=anchor, overhead=overhead)
 
 
-def _mended(session: Session, edit: Mend) -> Session:
+def _mended(session: Session, sequence: int, edit: Mend) -> Session:
     """A range near the end of the view exchanged; costs what the range costs."""
     start, end = position(session.view, edit.first), position(session.view, edit.last)
     if start is None or end is None:
@@ -397,20 +470,42 @@ def _mended(session: Session, edit: Mend) -> Session:
     old, family = session.view[start : end + 1], session.family
     tally = session.tally - tally_messages(old, family) + tally_messages(edit.messages, family)
     view = apply(session.view, edit)
-    return replace(session, view=view, tally=tally, open_calls=_open_callers(view))
+    return replace(
+        session,
+        view=view,
+        tally=tally,
+        media=session.media - _media(old, family) + _media(edit.messages, family),
+        open_calls=_open_callers(view),
+        revision=sequence,
+    )
+
+
+def _cleared(session: Session, sequence: int, edit: Replace) -> Session:
+    """A replacement; what it clears waits no longer, and no host is to clear it either."""
+    gone = {change.tool_use_id for change in edit.changes}
+    waiting = tuple(
+        (number, queue)
+        for number, queue in session.queued
+        if not gone.issuperset(queue.tool_use_ids)
+    )
+    delegated = () if edit.stage == "microcompact" else session.delegated
+    return replace(_edited(session, sequence, edit), queued=waiting, delegated=delegated)
 
 
 def _edited(session: Session, sequence: int, edit: Edit) -> Session:
     view, family = apply(session.view, edit), session.family
     if view is session.view:
         return session
+    gone, came = _exchanged(session.view, view)
     return replace(
         session,
         view=view,
-        tally=_retallied(session, view, family),
+        tally=session.tally - tally_messages(gone, family) + tally_messages(came, family),
+        media=session.media - _media(gone, family) + _media(came, family),
         largest=largest_results(view, family, session.policy.largest_count),
         open_calls=_open_callers(view),
         edits=(*session.edits, (sequence, edit)),
+        revision=sequence,
     )
 
 
@@ -422,16 +517,32 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         boundary=edit,
         boundaries=session.boundaries + 1,
         previous=session.view,
+        staged=(),
+        delegated=(),
+        breaker=_after_compaction(session, edit),
     )
 
 
-def _retallied(session: Session, view: Messages, family: str) -> Tally:
-    """The tally after an edit: what left taken off, what came added."""
-    kept = {id(message) for message in view}
-    had = {id(message) for message in session.view}
-    gone = (message for message in session.view if id(message) not in kept)
-    came = (message for message in view if id(message) not in had)
-    return session.tally - tally_messages(gone, family) + tally_messages(came, family)
+def _after_compaction(session: Session, edit: Compact) -> Breaker:
+    """A success closes the breaker; an automatic one that freed too little is a failure."""
+    if edit.trigger != "auto":
+        return Breaker()
+    least = edit.tokens_before * session.policy.least_gain_fraction
+    if edit.tokens_before - edit.tokens_after >= least:
+        return Breaker()
+    freed = f"it freed {edit.tokens_before - edit.tokens_after:,} of {edit.tokens_before:,} tokens"
+    return session.breaker.failed(edit.at, freed)
+
+
+def _exchanged(before: Messages, after: Messages) -> tuple[list[Message], list[Message]]:
+    """What left a view and what came into it; messages that stay are the same objects."""
+    kept, had = set(map(id, after)), set(map(id, before))
+    gone = [message for message in before if id(message) not in kept]
+    return gone, [message for message in after if id(message) not in had]
+
+
+def _media(messages: Iterable[Message], family: str) -> Media:
+    return sum((media_of(m) for m in messages if has_media(m, family)), Media())
 
 
 def _open_callers(view: Messages) -> Mapping[str, Caller]:

@@ -53,7 +53,9 @@ __all__ = [
     "claude_code_text_tokens",
     "claude_code_tokens",
     "estimate",
+    "has_media",
     "message_overhead",
+    "message_tokens",
     "normalise_usage",
     "tally_block",
     "tally_message",
@@ -141,6 +143,17 @@ More above than below: hosts add text that no transcript shows, and never take a
 def tally_message(message: Message, family: str) -> Tally:
     """The tokens of one message. Worked out once per message and family."""
     return Tally(*_memoised(message, family))
+
+
+def message_tokens(message: Message, family: str) -> float:
+    """The total of `tally_message`, at the price of a look-up."""
+    return sum(_memoised(message, family)[:_SPREAD])
+
+
+def has_media(message: Message, family: str) -> bool:
+    """Whether a message holds images or documents, at any depth that is priced."""
+    row = _memoised(message, family)
+    return bool(row[_COLUMN["image"]] or row[_COLUMN["document"]])
 
 
 def tally_messages(messages: Iterable[Message], family: str) -> Tally:

@@ -8,6 +8,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
+from mcp_context_server.tools.turns import snip
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ def offered() -> tuple[Tool, ...]:
     return (
         Tool(estimate_tokens, "Estimate tokens", _reads()),
         Tool(context_status, "Context status", _reads()),
+        Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),

@@ -82,6 +82,7 @@ async def append_messages(
         message_ids=intake.message_ids,
         used_tokens=now.used_tokens,
         state=now.state,
+        spilled=intake.spilled,
         repaired=intake.notes,
         known=intake.known or None,
     )
