@@ -122,7 +122,10 @@ class Compact(Value):
     kept: tuple[str, ...] = ()
     """Ids of messages of the range that stay, behind the summary."""
     attachments: tuple[Message, ...] = ()
-    """Restored files, plan, to-dos and hook results; they stand after what was kept."""
+    """Restored files, plan, to-dos and hook results; they stand after what was kept, and
+    before what came after the range."""
+    pins: tuple[str, ...] = ()
+    """Ids of kept messages that later compactions keep as well."""
     tokens_before: int = 0
     tokens_after: int = 0
     summarizer: str = ""
@@ -333,8 +336,8 @@ def position(view: Messages, message_id: str) -> int | None:
 
 def _compact(view: Messages, edit: Compact) -> Messages:
     leading, kept = _of_ids(view, edit.leading), _of_ids(view, edit.kept)
-    compacted = _splice(view, edit.first, edit.last, (*leading, *edit.messages, *kept))
-    return view if compacted is view else (*compacted, *edit.attachments)
+    inserted = (*leading, *edit.messages, *kept, *edit.attachments)
+    return _splice(view, edit.first, edit.last, inserted)
 
 
 def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:
