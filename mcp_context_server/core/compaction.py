@@ -362,7 +362,8 @@ def compact_edit(
         discovered_tools=discovered_tools(turn),
     )
     after = round(used_tokens(turn.after(edit).session))
-    return edit.model_copy(update={"tokens_after": after})
+    has_room = after < turn.window.warning
+    return edit.model_copy(update={"tokens_after": after, "leaves_room": has_room})
 
 
 def standing_messages(
@@ -451,6 +452,21 @@ def why_no_gain(turn: Turn, edit: Compact) -> str | None:
     if edit.trigger == "auto" and freed < turn.policy.least_gain_fraction * turn.used:
         return f"no_gain: it would free {freed:,.0f} of {turn.used:,.0f} tokens"
     return None
+
+
+def why_resting(turn: Turn) -> str | None:
+    """Why compacting again is no use yet: the view has hardly grown since the last attempt."""
+    breaker, boundary = turn.session.breaker, turn.session.boundary
+    tried = breaker.used_tokens
+    if boundary is not None and boundary.trigger == "auto":
+        tried = max(tried, boundary.tokens_after)
+    if not tried or turn.used >= tried + turn.share(turn.policy.growth_fraction):
+        return None
+    reason = f" ({breaker.reason})" if breaker.reason else ""
+    return (
+        f"the last compaction left {tried:,} tokens in use{reason}, and little has come since; "
+        "clear results with `snip` or take a larger window"
+    )
 
 
 def human_texts(messages: Iterable[Message], but: Collection[str] = ()) -> list[str]:

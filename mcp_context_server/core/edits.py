@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, assert_never
 
 from mcp_context_server.core.messages import Block, Message, Messages, Value, is_result, is_thinking
+from mcp_context_server.core.recovery import RecoveryState
 
 Trigger = Literal["auto", "manual", "host"]
 """What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""
@@ -128,6 +129,8 @@ class Compact(Value):
     """Ids of kept messages that later compactions keep as well."""
     tokens_before: int = 0
     tokens_after: int = 0
+    leaves_room: bool = True
+    """Whether several turns fit before the next one; if not, it counts as a failure."""
     summarizer: str = ""
     discovered_tools: tuple[str, ...] = ()
 
@@ -186,6 +189,18 @@ class ReportFailure(Value):
     type: Literal["failure"] = "failure"
     at: str | None = None
     reason: str
+    used_tokens: int = 0
+    """What was in use, where trying again is no use until it has grown."""
+
+
+class Recover(Value):
+    """What was tried after a provider refused a request, until the next response."""
+
+    type: Literal["recover"] = "recover"
+    at: str | None = None
+    state: RecoveryState
+    input_tokens: int | None = None
+    """What the provider counted for the refused request, where it told exactly."""
 
 
 class Undo(Value):
@@ -211,6 +226,7 @@ Edit = (
     | Delegate
     | StageNotes
     | ReportFailure
+    | Recover
     | Undo
 )
 Entry = Message | Edit
@@ -231,6 +247,7 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "delegate": Delegate,
     "stage_notes": StageNotes,
     "failure": ReportFailure,
+    "recover": Recover,
     "undo": Undo,
 }
 
@@ -280,7 +297,7 @@ def apply(view: Messages, edit: Edit) -> Messages:
     match edit:
         case Configure() | ReportUsage() | Learn() | Follow() | Undo():
             return view
-        case Queue() | Delegate() | StageNotes() | ReportFailure():
+        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
             return view
         case Replace():
             return _replace(view, edit.changes)

@@ -223,6 +223,8 @@ class Policy(BaseModel):
     """Share of the rounds left out of a summary's input where an overflow names no figures."""
     summary_margin_fraction: float = Field(default=0.05, ge=0, lt=1)
     """Share of a summarizing model's window left free beside input and output."""
+    summary_old_result_tokens: int = Field(default=400, ge=1)
+    """The same for results other than the newest `keep_recent`."""
     summary_result_tokens: int = Field(default=4_000, ge=1)
     """Most of one result that the flattened input of a summary shows."""
     summary_timeout_seconds: float = Field(default=300, gt=0)
@@ -275,6 +277,8 @@ class Policy(BaseModel):
     """Most that the plan, the to-do list, running work and tools may take."""
     read_set_tokens: int = Field(default=1_500, ge=0)
     """Most that the list of files read and changed may take."""
+    restored_fraction: float = Field(default=0.5, ge=0, lt=1)
+    """Share of what a compaction freed that restored files and skills may take again."""
     restore_to_fraction: float = Field(default=0.6, gt=0, le=1)
     """Share of the auto-compact threshold up to which is restored, below the warning at most."""
 

@@ -289,13 +289,23 @@ _CUT = "[… cut here to save room; the rest can be read or recalled]"
 
 
 def restore(
-    after: Turn, memory: Memory, contents: Iterable[Content], kept: Messages, boundary: str
+    after: Turn,
+    memory: Memory,
+    contents: Iterable[Content],
+    kept: Messages,
+    boundary: str,
+    *,
+    freed_tokens: float,
 ) -> Restored:
-    """What comes back into the view `after` a compaction; never above the warning threshold."""
+    """What comes back into the view `after` a compaction; never above the warning threshold.
+
+    Files and skills take a share of what was freed at most, so that it stays a compaction.
+    """
     policy, window = after.policy, after.window
     most = min(window.auto_compact * policy.restore_to_fraction, window.warning - 1)
     bag = _Bag(after, boundary, most - after.used)
     notes, lost = _restore_notes(bag, memory, kept)
+    bag.room = min(bag.room, freed_tokens * policy.restored_fraction)
     files, no_files = _restore_files(bag, contents)
     skills, no_skills = _restore_skills(bag, memory, kept)
     _restore_read_set(bag, memory)

@@ -153,18 +153,14 @@ def _part(text: str, share: float) -> str:
 
 
 def without_media(messages: Messages) -> Messages:
-    """The messages with a marker for each image and document, and no thinking."""
+    """The messages with a marker for each image and document."""
     return tuple(_plain(message) for message in messages)
 
 
 def _plain(message: Message) -> Message:
-    blocks = [_without(block, message.id) for block in message.blocks if not is_thinking(block)]
-    same = len(blocks) == len(message.blocks) and all(
-        a is b for a, b in zip(blocks, message.blocks, strict=True)
-    )
-    if same:
-        return message
-    return message.with_blocks(blocks or [{"type": "text", "text": "[thinking left out]"}])
+    blocks = [_without(block, message.id) for block in message.blocks]
+    same = all(a is b for a, b in zip(blocks, message.blocks, strict=True))
+    return message if same else message.with_blocks(blocks)
 
 
 def _without(block: Block, message_id: str) -> Block:
@@ -186,16 +182,19 @@ def _without(block: Block, message_id: str) -> Block:
 def flattened(messages: Messages, *, family: str, policy: Policy) -> str:
     """The messages as one text: each with its role, calls and results written out.
 
+    Old results are shown by their beginning and end, as micro-compaction would clear them.
     Nothing in it can pass for our own structure, and secrets are masked.
     """
-    parts = [part for message in messages for part in _parts(message, family, policy)]
+    newest = [id for message in messages for id in message.results][-policy.keep_recent :]
+    most = dict.fromkeys(newest, policy.summary_result_tokens)
+    parts = [p for m in messages for p in _parts(m, family, most, policy.summary_old_result_tokens)]
     return redact("\n\n".join(parts), enabled=policy.mask_secrets)
 
 
-def _parts(message: Message, family: str, policy: Policy) -> list[str]:
+def _parts(message: Message, family: str, most: Mapping[str, int], least: int) -> list[str]:
     found = list[str]()
     for block in message.blocks:
-        text = _written(block, family, policy)
+        text = _written(block, family, most.get(str(block.get("tool_use_id")), least))
         if text:
             found.append(f"[{_speaker(message, block)}]\n{neutralise(text)}")
     return found
@@ -209,12 +208,11 @@ def _speaker(message: Message, block: Block) -> str:
     return "host" if message.is_meta else message.role
 
 
-def _written(block: Block, family: str, policy: Policy) -> str:
+def _written(block: Block, family: str, most: int) -> str:
     if is_thinking(block):
         return ""
     if is_result(block):
         text = result_text(block)
-        most = policy.summary_result_tokens
         chars = len(text)
         if chars > most and (size := tally_text(text, family, "result").total) > most:
             return shortened(text, int(chars * most / size), len, "characters left out")
