@@ -11,7 +11,8 @@ import binascii
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 import anyio
 import anyio.to_thread
@@ -35,7 +36,7 @@ from mcp_context_server.core.compaction import (
 from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.language import language_of
-from mcp_context_server.core.prompts import compact_instructions
+from mcp_context_server.core.prompts import Scope, compact_instructions
 from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.restore import (
     Content,
@@ -194,7 +195,8 @@ class Compactor:
                 if isinstance(edit, Compact) and edit.trigger != "host":
                     undone = edit.id
                     return (Undo(at=self.service.now(), sequence=sequence),)
-            raise NothingToUndo("compaction")
+            what = "compaction"
+            raise NothingToUndo(what)
 
         record = live.record
         return await self.service.write(record.session_id, record.principal, decide), undone
@@ -573,14 +575,17 @@ def ticket_of(wish: Wish, first: str) -> str:
     return "t_" + base64.urlsafe_b64encode(json.dumps(told).encode()).decode().rstrip("=")
 
 
+_SCOPES: Mapping[str, Callable[..., Wish]] = {
+    scope: partial(Wish, scope=scope) for scope in get_args(Scope)
+}
+
+
 def wish_of(ticket: str) -> Wish:
     """What a ticket stands for. Raises `InvalidInput`."""
     try:
         padded = ticket.removeprefix("t_") + "=" * (-len(ticket.removeprefix("t_")) % 4)
         scope, pivot, pins, last, _ = json.loads(base64.urlsafe_b64decode(padded))
-        if not (scope in ("all", "from", "up_to") and isinstance(pivot, str)):
-            raise ValueError(ticket)
-        return Wish(scope=scope, pivot=pivot, pins=tuple(map(str, pins)), last=str(last))
-    except (ValueError, TypeError, binascii.Error) as error:
+        return _SCOPES[scope](pivot=str(pivot), pins=tuple(map(str, pins)), last=str(last))
+    except (ValueError, TypeError, KeyError, binascii.Error) as error:
         message = 'That ticket is none of ours. Call `compact` with summarizer="agent" for one.'
         raise InvalidInput(message) from error
