@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from math import cos
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent / "demo"
 RECORDING = HERE.parents[1] / "mcp_context_server" / "demo" / "recording.jsonl"
@@ -40,7 +41,7 @@ PIXELS_PER_TOKEN = 750
 UNEVENNESS = 0.06
 """How much the true price of a piece of text strays from the average, as a fraction."""
 
-Block = dict[str, object]
+Block = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Recorder:
 
     files: dict[str, str]
     now: datetime = BEGAN
-    messages: list[dict[str, object]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     reply: list[Block] = field(default_factory=list)
     results: list[Block] = field(default_factory=list)
     prompt_tokens: int = OVERHEAD_TOKENS
@@ -148,7 +149,7 @@ class Recorder:
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         self.prompt_tokens += sum(cost(block, role) for block in blocks)
 
-    def usage(self, reply: list[Block]) -> dict[str, object]:
+    def usage(self, reply: list[Block]) -> dict[str, Any]:
         """What the API would report for a response to everything written so far."""
         if self.now - self.last_request > CACHE_LIFETIME:
             self.cached_tokens = 0
@@ -189,7 +190,7 @@ SPOKEN: dict[str, Callable[[Cue], Block]] = {"say": say, "think": think}
 # ── what is done ─────────────────────────────────────────────────────────────
 
 Files = dict[str, str]
-Call = tuple[str, dict[str, object], object]
+Call = tuple[str, dict[str, Any], object]
 """A tool's name, its input, and the content of its result."""
 
 

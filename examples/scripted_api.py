@@ -126,7 +126,7 @@ class ScriptedApi:
 
     def fail(self, failure: Failure, times: int = 1) -> None:
         """Fail the next `times` requests it applies to: summaries, or any request."""
-        self.failures += [failure] * times
+        self.failures.extend(failure for _ in range(times))
 
     def __enter__(self) -> Self:
         listening = socket.create_server(("127.0.0.1", self.port))
@@ -167,7 +167,7 @@ class ScriptedApi:
         self._check(body, request)
         self._check_window(body)
         failure = self._next_failure(asks_for_summary(body))
-        if failure in ERRORS:
+        if failure and failure in ERRORS:
             raise Refused(*ERRORS[failure])
         await asyncio.sleep(self.delay_seconds)
         message = self._reply(body, failure)
@@ -245,7 +245,7 @@ class ScriptedApi:
 
     def _reply(self, body: dict[str, Any], failure: Failure | None) -> dict[str, Any]:
         """The response; a request that was answered before gets the same one again."""
-        if failure in BAD_SUMMARIES:
+        if failure and failure in BAD_SUMMARIES:
             return self._message(body, BAD_SUMMARIES[failure])
         key = sha256(json.dumps({**body, "stream": None}).encode()).hexdigest()
         if key not in self._replies:

@@ -36,8 +36,9 @@ from mcp_context_server.core.compaction import (
 from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.language import language_of
-from mcp_context_server.core.prompts import Scope, compact_instructions
+from mcp_context_server.core.prompts import Scope, compact_instructions, continuation
 from mcp_context_server.core.recall import original_text
+from mcp_context_server.core.redact import redact
 from mcp_context_server.core.restore import (
     Content,
     Memory,
@@ -85,6 +86,8 @@ class Asked:
 
     wish: Wish = field(default_factory=Wish)
     trigger: Literal["auto", "manual"] = "manual"
+    is_reactive: bool = False
+    """Whether a provider refused the conversation for its size, so that any gain counts."""
     instructions: str = ""
     summarizer: SummarizerName | Literal["auto"] = "auto"
     summary: str = ""
@@ -145,7 +148,7 @@ class Compactor:
     summarizers: Mapping[SummarizerName, Summarizer] = field(
         default_factory=lambda: {"extractive": ExtractiveSummarizer()}
     )
-    order: tuple[SummarizerName, ...] = ("agent", "sampling", "anthropic", "extractive")
+    order: tuple[SummarizerName, ...] = ("sampling", "endpoint", "anthropic", "extractive")
     """The chain of `auto`; names for which there is no summarizer are passed over."""
     hooks: HookRunner = no_hooks
     instruction_files: tuple[str, ...] = ()
@@ -166,13 +169,21 @@ class Compactor:
             return Outcome(status="failed", live=live, reason=reason)
         if running := self._running(session_id):
             return self._still_running(live, running)
-        if asked.summarizer == "agent" and not asked.summary:
+        if not asked.summary and self._is_the_agents(asked):
             return await self._ask_the_agent(live, asked)
+        if asked.summary and not live.session.view and not asked.is_dry_run:
+            return await self._keep(live, asked)
         handle = f"b_{self.service.new_id()}"
         task = asyncio.create_task(self._attempt(live, asked, handle, progress))
         job = self._jobs[session_id] = _Job(handle, task)
         task.add_done_callback(lambda done: self._finish(session_id, job, done))
         return await self._waited(live, asked, job)
+
+    def _is_the_agents(self, asked: Asked) -> bool:
+        """Whether the calling model is to write the summary."""
+        first = self.order[0] if self.order else ""
+        chosen = first if asked.summarizer == "auto" else asked.summarizer
+        return chosen == "agent" and asked.trigger == "manual"
 
     async def find(self, live: Live, handle: str) -> Outcome | None:
         """What became of the compaction with this handle; None where nothing is known of it."""
@@ -200,6 +211,18 @@ class Compactor:
 
         record = live.record
         return await self.service.write(record.session_id, record.principal, decide), undone
+
+    async def _keep(self, live: Live, asked: Asked) -> Outcome:
+        """Keep a summary of a conversation that the server never saw, to go on from elsewhere."""
+        text = read_summary(asked.summary, policy=live.session.policy)
+        if isinstance(text, Rejected):
+            return Outcome(status="failed", live=live, reason=text.reason)
+        masked = redact(text, enabled=live.session.policy.mask_secrets)
+        message = put_in(f"b_{self.service.new_id()}.summary", "summary", continuation(masked))
+        record = live.record
+        live, _ = await self.service.append(record.session_id, record.principal, (message,))
+        notes = ("kept; the prompt `resume` starts another conversation from it",)
+        return Outcome(status="done", live=live, summary=masked, notes=notes)
 
     # ── running ──────────────────────────────────────────────────────────────
 
@@ -267,7 +290,7 @@ class Compactor:
         told = await self.hooks("post_compact", {**facts, "summary": summary.text})
         made = _Making(self.service, chosen, asked, handle, summary, memory, contents, told)
         edit, restored = made.edit(turn)
-        if reason := why_no_gain(turn, edit):
+        if reason := why_no_gain(turn, edit, any_counts=asked.is_reactive):
             raise _NoSummary(reason, summary.tried)
         if not asked.is_dry_run:
             await progress("writing it down")
@@ -349,7 +372,7 @@ class Compactor:
         return Outcome(
             status="needs_summary",
             live=live,
-            ticket=ticket_of(replace(asked.wish, last=chosen.last), chosen.first),
+            ticket=ticket_of(asked.wish, chosen.last),
             prompt=_prompt(turn, chosen, wishes),
             max_summary_tokens=written_budget(turn, chosen),
         )
@@ -395,7 +418,7 @@ class Compactor:
                 tried.append((name, f"it crashed: {type(error).__name__}: {error}"))
             else:
                 return replace(summary, tried=tuple(tried), retries=written.retries)
-        reason = tried[-1][1] if tried else f"no summarizer {asked.summarizer!r} is set up"
+        reason = tried[-1][1] if tried else _UNAVAILABLE.get(asked.summarizer, _NOT_SET_UP)
         raise _NoSummary(reason, tuple(tried))
 
     def _chain(self, asked: Asked) -> tuple[SummarizerName, ...]:
@@ -566,12 +589,20 @@ def _end(turn: Turn, chosen: Selection) -> int:
     return _start(turn, chosen) + len(chosen.replaced)
 
 
+_NOT_SET_UP = "that summarizer is not set up on this server"
+_UNAVAILABLE: Mapping[str, str] = {
+    "sampling": "the connected host doesn't offer its model (sampling)",
+    "anthropic": "no API key for Anthropic is set (MCP_CONTEXT_ANTHROPIC_API_KEY)",
+    "endpoint": "no endpoint is set (MCP_CONTEXT_SUMMARY_URL)",
+}
+
+
 # ── tickets ──────────────────────────────────────────────────────────────────
 
 
-def ticket_of(wish: Wish, first: str) -> str:
+def ticket_of(wish: Wish, last: str) -> str:
     """A ticket that names a range by ids, so that any server of the session can redeem it."""
-    told = [wish.scope, wish.pivot, list(wish.pins), wish.last, first]
+    told = [wish.scope, wish.pivot, list(wish.pins), last]
     return "t_" + base64.urlsafe_b64encode(json.dumps(told).encode()).decode().rstrip("=")
 
 
@@ -584,7 +615,7 @@ def wish_of(ticket: str) -> Wish:
     """What a ticket stands for. Raises `InvalidInput`."""
     try:
         padded = ticket.removeprefix("t_") + "=" * (-len(ticket.removeprefix("t_")) % 4)
-        scope, pivot, pins, last, _ = json.loads(base64.urlsafe_b64decode(padded))
+        scope, pivot, pins, last = json.loads(base64.urlsafe_b64decode(padded))
         return _SCOPES[scope](pivot=str(pivot), pins=tuple(map(str, pins)), last=str(last))
     except (ValueError, TypeError, KeyError, binascii.Error) as error:
         message = 'That ticket is none of ours. Call `compact` with summarizer="agent" for one.'

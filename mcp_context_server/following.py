@@ -13,7 +13,7 @@ from mcp_context_server.core.messages import Message
 from mcp_context_server.core.session import Session
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.ports import SessionStore
-from mcp_context_server.transcripts.base import Appended, Event, Restarted
+from mcp_context_server.transcripts.base import Appended, Event, Restarted, Rewound
 from mcp_context_server.transcripts.entries import EntryWriter
 from mcp_context_server.transcripts.follow import Bookmark, Follower, check_format
 
@@ -83,8 +83,11 @@ class Following:
         return tail
 
     async def _unknown(self, session_id: str, events: Sequence[Event]) -> Sequence[Event]:
-        """The events without messages that the session has; after a restart all of them count."""
-        if any(isinstance(event, Restarted) for event in events):
+        """The events without messages that the session has.
+
+        Where the conversation went back, messages that it has may be told again, and count.
+        """
+        if any(isinstance(event, Restarted | Rewound) for event in events):
             return events
         ids = [event.message.id for event in events if isinstance(event, Appended)]
         known = await self.store.find(session_id, ids)

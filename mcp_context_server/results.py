@@ -184,6 +184,71 @@ class Recovered(Result):
     version: int
 
 
+class AppliedStage(BaseModel):
+    """What one stage did to the view before a turn."""
+
+    model_config = ConfigDict(frozen=True)
+
+    stage: str
+    why: str | None = None
+    tokens_freed: int
+    results: int
+    """How many results, images or documents it took out."""
+    references: tuple[str, ...]
+    """The first of them, by the handle that `recall` opens."""
+    cost: Mapping[str, Any] | None = None
+    """What it costs in the prompt cache against keeping, and when that is paid back."""
+
+
+class RequestParts(BaseModel):
+    """What the request carries besides its messages and tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_tokens: int
+    betas: tuple[str, ...] = ()
+    context_management: Mapping[str, Any] | None = None
+    thinking: Mapping[str, Any] | None = None
+    """To be merged into the request's own `thinking`."""
+    system: tuple[Mapping[str, Any], ...] | None = None
+    cache_breakpoints: tuple[Mapping[str, Any], ...] = ()
+    """Blocks to put `cache_control` on: message, block, ttl, and the path they have in errors."""
+    cache_edits: Mapping[str, Any] | None = None
+
+
+class TurnStatus(BaseModel):
+    """How full the window is for this turn; pending messages are counted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    used_tokens: int
+    percent_used: int
+    percent_left: int
+    state: State
+    thresholds: Thresholds
+    advice: str
+
+
+class Prepared(Result):
+    action: Literal["send", "blocked", "wait"]
+    reason: str | None = None
+    """Why the turn can't be sent, and what to do."""
+    applied: tuple[AppliedStage, ...]
+    notice: str | None = None
+    """One line for the model, where its view was changed."""
+    messages: tuple[Mapping[str, Any], ...] | None = None
+    changes: tuple[Mapping[str, Any], ...] | None = None
+    request: RequestParts
+    status: TurnStatus
+    summary_needed: bool | None = None
+    """Whether the view is to be compacted by a summary before it grows much further."""
+    summary_withheld: str | None = None
+    """Why no automatic compaction runs although its threshold is reached."""
+    start_subagents: bool | None = None
+    """False where no new sub-agent should be started."""
+    version: int
+
+
 class TokenEstimate(Result):
     tokens: int
     low: int

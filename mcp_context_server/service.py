@@ -48,6 +48,7 @@ from mcp_context_server.ports import (
     Stored,
 )
 from mcp_context_server.results import Hit, Recalled, TokenEstimate
+from mcp_context_server.views import GivenViews
 
 SESSIONS_KEPT = 64
 """Folded sessions kept in memory; any other is folded again from the store when asked for."""
@@ -97,6 +98,7 @@ class ContextService:
     """Where sessions start from; each may override it."""
     default_model: str = ""
     files: FileReader = field(default_factory=FileReader)
+    views: GivenViews = field(default_factory=GivenViews)
     _following: Following = field(init=False)
     _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
     _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
@@ -316,6 +318,7 @@ class ContextService:
         """Fold what was read onto what is known, and keep the result as the newest."""
         session_id = stored.record.session_id
         if known is None:
+            self.views.forget(session_id)
             entries = standing([entry for _, entry in stored.entries])
             session = fold(self._blank(), entries, version=stored.version)
         elif stored.entries:

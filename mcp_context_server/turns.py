@@ -3,15 +3,26 @@
 The core decides; here sessions are loaded, and what was decided is appended.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
-from mcp_context_server.answers import snipped_of
-from mcp_context_server.core.edits import Change, Edit, Entry, Replace
+from mcp_context_server.answers import prepared_of, snipped_of
+from mcp_context_server.compacting import Asked, Compactor
+from mcp_context_server.core import script
+from mcp_context_server.core.caching import first_difference, place_breakpoints, split_system
+from mcp_context_server.core.edits import Change, DropThinking, Edit, Entry, Replace, project
+from mcp_context_server.core.intake import mends
+from mcp_context_server.core.messages import Block, Messages
+from mcp_context_server.core.models import lookup
+from mcp_context_server.core.pipeline import Applied, Plan, plan
+from mcp_context_server.core.rules import repair, traits_of
+from mcp_context_server.core.session import Session
 from mcp_context_server.core.snip import Selection, Snip, queue_snip, snip, undo_snip
+from mcp_context_server.core.tokens import tally_messages, tally_system, tally_tools
 from mcp_context_server.core.turn import Turn, turn_of
 from mcp_context_server.errors import InvalidInput
-from mcp_context_server.results import Snipped
+from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.service import ContextService, Live
 
 
@@ -54,3 +65,174 @@ async def clear_results(service: ContextService, live: Live, asked: Snipping) ->
         return snipped_of(record.session_id, after, snipped, restored)
     live = await service.write(record.session_id, record.principal, decide)
     return snipped_of(record.session_id, live.session, snipped, restored)
+
+
+# ── prepare_turn ─────────────────────────────────────────────────────────────
+
+Output = Literal["view", "changes", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing:
+    """What `prepare_turn` was asked for."""
+
+    system: str | tuple[Block, ...] = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
+    pending: Messages = ()
+    """Sent along, but not appended yet; they count, and nothing else is done with them."""
+    since_version: int | None = None
+    output: Output = "view"
+    wait_seconds: float | None = None
+    """How long to wait for a summary; None for the policy's time."""
+
+
+async def prepare(
+    service: ContextService, live: Live, asked: Preparing, *, compactor: Compactor | None = None
+) -> Prepared:
+    """Plan the next turn, append what was planned, and answer what is to be sent.
+
+    Where the plan needs a summary, the `compactor` makes one, and the turn is planned anew.
+    """
+    if asked.output == "changes" and asked.since_version is None:
+        message = "Changes are told since a version: give `since_version`, 0 if you have nothing."
+        raise InvalidInput(message)
+    live, planned = await _planned(service, live, asked)
+    if compactor is not None and planned.summary_needed is not None:
+        live, planned = await _compacted(service, live, asked, planned, compactor)
+    return await _answer(service, live, asked, planned)
+
+
+async def _planned(service: ContextService, live: Live, asked: Preparing) -> tuple[Live, Plan]:
+    """The plan for the turn, its edits appended."""
+    record = live.record
+    planned: Plan | None = None
+
+    async def decide(current: Live) -> Sequence[Entry]:
+        nonlocal planned
+        planned = _plan(service, current, asked)
+        return (*planned.edits, *_mends(service, record.session_id, planned.session))
+
+    live = await service.write(record.session_id, record.principal, decide)
+    assert planned is not None
+    return live, planned
+
+
+async def _compacted(
+    service: ContextService, live: Live, asked: Preparing, first: Plan, compactor: Compactor
+) -> tuple[Live, Plan]:
+    """The turn after an automatic compaction; as it was, where that failed or still runs."""
+    record = live.record
+    wanted = Asked(
+        trigger="auto",
+        wait_seconds=asked.wait_seconds,
+        system=_system(live.session, asked) or None,
+        tools=tuple(map(dict, asked.tools)) or None,
+    )
+    outcome = await compactor.compact(live, wanted)
+    live = await service.load(record.session_id, record.principal)
+    if outcome.status == "running":
+        reason = "The conversation is being compacted: prepare the turn again in a few seconds."
+        return live, replace(first, session=live.session, action="wait", reason=reason)
+    live, second = await _planned(service, live, asked)
+    if outcome.edit is None or outcome.status != "done":
+        return live, replace(
+            second,
+            applied=(*first.applied, *second.applied),
+            summary_needed=None,
+            summary_withheld=f"compaction failed: {outcome.reason}",
+        )
+    edit = outcome.edit
+    freed = edit.tokens_before - edit.tokens_after
+    done = Applied("compact", edit.summarizer, freed, (edit.id,), None)
+    return live, replace(second, applied=(*first.applied, done, *second.applied))
+
+
+def _plan(service: ContextService, live: Live, asked: Preparing) -> Plan:
+    session = live.session
+    factor, family = session.calibration.factor, session.family
+    sent = tally_system(_system(session, asked), family) + tally_tools(asked.tools, family)
+    turn = replace(
+        turn_of(session, service.moment(), live.record.kind),
+        pending_tokens=factor * tally_messages(asked.pending, family).total,
+        request_tokens=factor * sent.total,
+    )
+    answered = {id for message in asked.pending for id in message.results}
+    return plan(turn, answered=answered, tools=asked.tools)
+
+
+def _system(session: Session, asked: Preparing) -> str | tuple[Block, ...]:
+    return asked.system or session.settings.system or ""
+
+
+def _mends(service: ContextService, session_id: str, session: Session) -> tuple[Edit, ...]:
+    """What must still change so that this model takes the view; looked at once for each view.
+
+    A view is legal as it grows (see `take_in`), and stays so where blocks are exchanged or
+    dropped; left to be checked is what ranges were exchanged, and what not every model takes.
+    """
+    state = _structure(session)
+    if state is None or service.views.is_legal(session_id, state):
+        return ()
+    mended, _ = repair(session.view, traits=traits_of(lookup(session.model)), open_tail=True)
+    if mended is session.view:
+        service.views.mark_legal(session_id, state)
+        return ()
+    return mends(session.view, mended)
+
+
+def _structure(session: Session) -> tuple[int, str] | None:
+    """The newest edit that exchanged a range, with the model; None where there is nothing to check.
+
+    Messages with the role `system` are not every model's: with them, any view is checked.
+    """
+    ranges = (n for n, e in reversed(session.edits) if not isinstance(e, Replace | DropThinking))
+    newest = next(ranges, 0)
+    if session.tally.system:
+        return session.version, session.model
+    return (newest, session.model) if newest else None
+
+
+async def _answer(service: ContextService, live: Live, asked: Preparing, planned: Plan) -> Prepared:
+    session_id, session = live.record.session_id, live.session
+    before = service.views.newest(session_id)
+    edited = None
+    if before is not None and before.revision != session.revision:
+        edited = first_difference(before.view, session.view)
+    changes = await _changes(service, live, asked) if asked.output == "changes" else None
+    service.views.remember(session_id, session)
+    system = _system(session, asked)
+    if isinstance(system, str):
+        system = split_system(system, session.policy.system_boundary, session.policy.cache_ttl)
+    points = place_breakpoints(
+        session.view, session.policy, tools=asked.tools, system=system, first_edited=edited
+    )
+    return prepared_of(
+        live.record,
+        session,
+        planned,
+        system=system,
+        breakpoints=points,
+        changes=changes,
+        with_view=asked.output == "view",
+    )
+
+
+async def _changes(
+    service: ContextService, live: Live, asked: Preparing
+) -> tuple[script.Change, ...]:
+    """The script from the view at `since_version` to the present one."""
+    session_id, session, since = live.record.session_id, live.session, asked.since_version or 0
+    if not 0 <= since <= session.version:
+        message = (
+            f"since_version {since} is none of this session's: its version is {session.version}. "
+            "Give the version of the answer that your copy is from, or 0."
+        )
+        raise InvalidInput(message)
+    given = service.views.at(session_id, since)
+    if given is not None and given.revision == session.revision:
+        return script.appended(session.view, len(given.view))
+    if given is not None:
+        return script.script(given.view, session.view)
+    stored = await service.store.read(session_id)
+    entries = [entry for _, entry in stored.entries[:since]]
+    return script.script(project(entries), session.view)

@@ -26,13 +26,27 @@ REQUIREMENTS: dict[str, str] = {
     # ── spill, snip, micro-compact, collapse ──
     "SPILL-1": "A result above its limit is kept whole aside; a preview with head, tail and "
     "reference stands in the view.",
+    "SPILL-2": "A file read again leaves a pointer where it stood first if it is unchanged, and a "
+    "mark if it changed.",
     "SPILL-3": "What this server's own `recall` brought back is never spilled again.",
     "SNIP-1": "A snipped result keeps its message, block and id; a placeholder names the way back.",
     "SNIP-2": "Results are snipped by id, message, tool, age or size; what can't be is skipped "
     "with the reason, and nothing but results changes.",
     "SNIP-3": "Freed tokens are told per result and in total, and lower the count at once.",
     "SNIP-4": "A snip can be undone, and a dry run tells what it would free.",
+    "COLL-2": "Near the end of the window the answer says to start no sub-agent.",
     "SNIP-5": "A snip can wait until the cache is cold or the window forces it; status shows it.",
+    "SPILL-4": "Past a number or a size, only the newest images and documents stay; markers tell "
+    "size and reference of the others.",
+    "MICRO-1": "After an hour's rest a main session's old results are cleared, if that is on, the "
+    "newest kept; never on a time that is none.",
+    "MICRO-2": "Results go in the order in which they lose value, by the tools of common hosts, "
+    "and a session may add its own.",
+    "MICRO-3": "With a warm cache the API, or a host, can be asked to clear instead.",
+    "MICRO-4": "The server and the API never both clear in one turn; a rest resets what a host "
+    "was told.",
+    "MICRO-5": "On models that bind thinking none is kept behind an edit unless the API is asked "
+    "to drop it.",
     "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
     "expected, or where the window forces it, and the figures behind it are told.",
     # ── compaction, restoration, session-memory compaction, breaker ──
@@ -54,6 +68,12 @@ REQUIREMENTS: dict[str, str] = {
     "REC-4": "A window or a count that an error names is learned, where it is certain.",
     "REC-5": "A refused request is never sent again unchanged.",
     # ── pipeline and cache ──
+    "PIPE-1": "The stages act in a fixed order, and what they free counts before a summary is "
+    "asked for; below the threshold the same messages come back.",
+    "PIPE-2": "Guards keep automatic compaction from running, and the answer says which.",
+    "PIPE-3": "At the blocking limit the turn is blocked, and told what to do.",
+    "PIPE-4": "Changes since a version make the caller's copy exactly the view.",
+    "PIPE-5": "Messages not appended yet are part of the check.",
     "CACHE-1": "A system prompt is cached up to a marker, and whole where it has none.",
     "CACHE-2": "Breakpoints stand on the ends of the last two user messages, and before an edit; "
     "never too many, never on what can't be cached, never a long one after a short one.",
@@ -69,6 +89,8 @@ REQUIREMENTS: dict[str, str] = {
     "TOOL-4": "What was found is remembered; a model that takes no references gets definitions.",
     "TOOL-5": "Tool names are unique: a second definition replaces or is refused with advice.",
     # ── sub-agents and hooks ──
+    "SUB-1": "What happens in a sub-agent's session leaves its parent's alone.",
+    "SUB-2": "Clearing by age, and by the API, is for main sessions only.",
     # ── legality ──
     "VALID-1": "A validator knows the API's rules and names each fault by its path; a repair mends "
     "what came in broken, so that the validator passes, and says what it changed.",

@@ -209,6 +209,40 @@ async def test_a_rewind_leaves_the_branch(host):
     assert [m.content for m in live.session.view if m.role == "user"] == ["hi", "right way"]
 
 
+async def test_a_rewind_behind_two_compactions_brings_the_old_view_back(host):
+    follower = service()
+    first = host.user("hi")
+    reply = host.assistant(text("yo"), id="r1", prompt=900)
+    host.user("wrong way")
+    for number in (1, 2):
+        host.compact(f"summary {number}", before=155_000)
+        host.assistant(text(f"on {number}"), id=f"s{number}", prompt=50_000)
+    live = await opened(host, follower)
+    assert [m.content for m in live.session.view if m.role == "user"] == ["summary 2"]
+    host.parent = reply
+    host.user("another way")
+    live = await follower.follow(live)
+    assert [m.id for m in live.session.view][:2] == [first, reply]
+    assert [m.content for m in live.session.view if m.role == "user"] == ["hi", "another way"]
+
+
+async def test_a_file_that_is_rewritten_whole_is_followed_where_it_changed(tmp_path):
+    """An Anthropic messages file: a message in the middle is changed, the rest is told again."""
+    path = tmp_path / "messages.json"
+    messages = [
+        {"role": r, "content": c} for r, c in (("user", "a"), ("assistant", "b"), ("user", "c"))
+    ]
+    path.write_text(json.dumps({"model": "claude-sonnet-4-5", "messages": messages}))
+    follower = service()
+    live, _ = await follower.open(Opening(configure=Configure(transcript=str(path))))
+    live = await follower.follow(live)
+    assert [m.content for m in live.session.view] == ["a", "b", "c"]
+    messages[1]["content"] = "B!"
+    path.write_text(json.dumps({"model": "claude-sonnet-4-5", "messages": messages}))
+    live = await follower.follow(live)
+    assert [m.content for m in live.session.view] == ["a", "B!", "c"]
+
+
 async def test_parallel_calls_written_as_they_finish_make_a_legal_view(host):
     """A result may be written between two chunks of the response that asked."""
     follower = service()

@@ -9,15 +9,24 @@ from stdio import StdioServer
 KILLS = 50
 
 
-def append_until_killed(server: StdioServer, session_id: str, first: int) -> list[int]:
-    """Numbers of the messages whose append was acknowledged before the server died."""
+def append_until_killed(
+    server: StdioServer, session_id: str, first: int, after_seconds: float
+) -> list[int]:
+    """Numbers of the messages whose append was acknowledged before the server died.
+
+    It is killed that long after it acknowledged the first of them.
+    """
     acknowledged = []
+    killer = threading.Timer(after_seconds, server.process.kill)
     try:
         for number in range(first, first + 100_000):
             message = {"role": "user", "content": f"message {number} " + "x" * (number % 3000)}
             server.call("append_messages", session_id=session_id, messages=[message])
             acknowledged.append(number)
+            if len(acknowledged) == 1:
+                killer.start()
     except (EOFError, BrokenPipeError):
+        killer.join()
         return acknowledged
     raise AssertionError
 
@@ -30,10 +39,8 @@ def test_no_acknowledged_append_is_lost_over_fifty_kills(tmp_path):
     acknowledged = [0]
     for _ in range(KILLS):
         server = StdioServer("serve", "--store", store)
-        killer = threading.Timer(rng.uniform(0.0, 0.12), server.process.kill)
-        killer.start()
-        acknowledged += append_until_killed(server, session_id, acknowledged[-1] + 1)
-        killer.join()
+        last = acknowledged[-1]
+        acknowledged += append_until_killed(server, session_id, last + 1, rng.uniform(0.0, 0.1))
         server.kill()
     with StdioServer("serve", "--store", store) as server:
         status = server.call("context_status", session_id=session_id)

@@ -4,6 +4,8 @@ import pytest
 from test_tools import ASKING, FOUND, PROMPT, answer, refusal
 from test_tools import client as client
 
+from mcp_context_server.core.script import applied
+
 pytestmark = pytest.mark.anyio
 
 CALL_2 = {
@@ -86,3 +88,180 @@ async def test_a_queued_snip_changes_nothing_yet_and_status_shows_it(client):
     assert (await answer(client, "context_status"))["queued"] == ["c1"]
     await answer(client, "snip", undo=True)
     assert "queued" not in await answer(client, "context_status")
+
+
+# ── prepare_turn ─────────────────────────────────────────────────────────────
+
+
+def working(rounds: int, start: int = 0) -> list[dict]:
+    """So many readings of different files, each with its result."""
+    return [
+        message
+        for n in range(start, start + rounds)
+        for message in (
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "tool_use",
+                        "id": f"w{n}",
+                        "name": "Read",
+                        "input": {"file_path": f"/f{n}"},
+                    }
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": f"w{n}", "content": "some words\n" * 130}
+                ],
+            },
+        )
+    ]
+
+
+@pytest.mark.requirement("PIPE-1")
+async def test_below_the_threshold_the_messages_come_back_as_they_went_in(client):
+    messages = [PROMPT, ASKING, FOUND]
+    appended = await answer(client, "append_messages", messages=messages)
+    prepared = await answer(client, "prepare_turn")
+    assert prepared["messages"] == messages
+    assert (prepared["action"], prepared["applied"]) == ("send", [])
+    assert prepared["version"] == appended["version"]
+    assert prepared["status"]["used_tokens"] == appended["used_tokens"]
+
+
+@pytest.mark.requirement("PIPE-4")
+async def test_changes_since_a_version_make_the_callers_copy_the_view(client):
+    await answer(client, "session_open", context_window=16_000)
+    copy, version, stages = [], 0, set()
+    for turn in range(8):
+        await answer(client, "append_messages", messages=[PROMPT, *working(6, 6 * turn)])
+        changed = await answer(client, "prepare_turn", output="changes", since_version=version)
+        copy, version = applied(copy, changed["changes"]), changed["version"]
+        stages.update(stage["stage"] for stage in changed["applied"])
+        viewed = await answer(client, "prepare_turn")
+        assert copy == viewed["messages"]
+        assert viewed["version"] == version
+    assert stages == {"microcompact"}
+
+
+@pytest.mark.requirement("PIPE-4")
+async def test_changes_are_exact_whatever_happened_in_between(client):
+    versions = {0: []}
+    await answer(client, "append_messages", messages=[PROMPT, *working(3)])
+    for step in ("view", "snip", "more", "undo", "snip", "undo"):
+        if step == "snip":
+            await answer(client, "snip", tool_use_ids=["w0", "w2"])
+        elif step == "undo":
+            await answer(client, "snip", undo=True)
+        elif step == "more":
+            await answer(client, "append_messages", messages=working(2, 3))
+        viewed = await answer(client, "prepare_turn")
+        for version, copy in versions.items():
+            script = await answer(client, "prepare_turn", output="changes", since_version=version)
+            assert applied(copy, script["changes"]) == viewed["messages"]
+        versions[viewed["version"]] = viewed["messages"]
+
+
+@pytest.mark.requirement("PIPE-4")
+async def test_changes_need_a_version_that_the_session_has(client):
+    assert "since_version" in await refusal(client, "prepare_turn", output="changes")
+    refused = await refusal(client, "prepare_turn", output="changes", since_version=7)
+    assert "version is 0" in refused
+
+
+async def test_with_output_none_only_the_decision_comes_back(client):
+    await answer(client, "append_messages", messages=[PROMPT])
+    prepared = await answer(client, "prepare_turn", output="none")
+    assert prepared.keys() == {"session_id", "action", "applied", "request", "status", "version"}
+
+
+@pytest.mark.requirement("PIPE-3")
+async def test_a_full_window_blocks_the_turn_and_everything_cleared_is_recalled(client):
+    await answer(client, "session_open", context_window=16_000)
+    long = {"role": "user", "content": "word after word " * 5_000}
+    await answer(client, "append_messages", messages=[PROMPT, *working(9), long])
+    prepared = await answer(client, "prepare_turn")
+    assert prepared["action"] == "blocked"
+    assert "snip" in prepared["reason"]
+    (stage,) = prepared["applied"]
+    assert stage["stage"] == "microcompact"
+    assert stage["cost"]["verdict"] == "clear"
+    for reference in stage["references"]:
+        recalled = await answer(client, "recall", reference=reference, max_tokens=10_000)
+        assert recalled["content"] == "some words\n" * 130
+
+
+@pytest.mark.requirement("PIPE-5")
+async def test_pending_messages_count_and_are_not_appended(client):
+    await answer(client, "session_open", context_window=16_000)
+    await answer(client, "append_messages", messages=[PROMPT])
+    pending = [{"role": "user", "content": "word after word " * 5_000}]
+    blocked = await answer(client, "prepare_turn", pending=pending)
+    assert blocked["action"] == "blocked"
+    assert blocked["messages"] == [PROMPT]
+    assert (await answer(client, "prepare_turn"))["action"] == "send"
+
+
+async def test_open_calls_are_waited_for_unless_their_results_are_pending(client):
+    await answer(client, "append_messages", messages=[PROMPT, ASKING])
+    waiting = await answer(client, "prepare_turn")
+    assert waiting["action"] == "wait"
+    assert "c1" in waiting["reason"]
+    assert (await answer(client, "prepare_turn", pending=[FOUND]))["action"] == "send"
+
+
+@pytest.mark.requirement("CACHE-1", "CACHE-2")
+async def test_the_request_says_how_to_cache_it(client):
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+    system = "Lasting.__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__Today is Friday."
+    request = (await answer(client, "prepare_turn", system=system))["request"]
+    static, dynamic = request["system"]
+    assert static["cache_control"] == {"type": "ephemeral"}
+    assert dynamic == {"type": "text", "text": "Today is Friday."}
+    points = [(point["message"], point["block"]) for point in request["cache_breakpoints"]]
+    assert points == [(0, 0), (2, 0)]
+    assert request["max_tokens"] > 1_000
+
+
+@pytest.mark.requirement("CACHE-2")
+async def test_after_an_edit_a_breakpoint_stands_just_before_it(client):
+    await answer(client, "append_messages", messages=[PROMPT, *working(8), PROMPT])
+    await answer(client, "prepare_turn")
+    await answer(client, "snip", tool_use_ids=["w2"])
+    request = (await answer(client, "prepare_turn"))["request"]
+    assert {"message": 5, "block": 0} in [
+        {key: point[key] for key in ("message", "block")} for point in request["cache_breakpoints"]
+    ]
+
+
+async def test_a_prepared_turn_prepared_again_is_the_same(client):
+    await answer(client, "session_open", context_window=16_000)
+    await answer(client, "append_messages", messages=[PROMPT, *working(40), PROMPT])
+    first = await answer(client, "prepare_turn")
+    second = await answer(client, "prepare_turn")
+    assert first["notice"]
+    assert second["applied"] == []
+    assert second["messages"] == first["messages"]
+    assert second["version"] == first["version"]
+
+
+@pytest.mark.requirement("SUB-1")
+async def test_what_happens_in_a_subagents_session_leaves_its_parents_alone(client):
+    parent = await answer(client, "session_open", session_id="", model="claude-opus-4-8")
+    await answer(client, "append_messages", session_id=parent["session_id"], messages=[PROMPT])
+    before = await answer(client, "context_status", session_id=parent["session_id"], detail=True)
+    child = await answer(
+        client,
+        "session_open",
+        session_id="child",
+        parent_id=parent["session_id"],
+        kind="subagent",
+        context_window=16_000,
+    )
+    id = child["session_id"]
+    await answer(client, "append_messages", session_id=id, messages=[PROMPT, *working(40)])
+    assert (await answer(client, "prepare_turn", session_id=id))["applied"]
+    after = await answer(client, "context_status", session_id=parent["session_id"], detail=True)
+    assert after == before

@@ -48,7 +48,8 @@ class Calibration:
 
 @lru_cache(maxsize=1024)
 def _factor(reports: tuple[tuple[float, float], ...]) -> float:
-    return math.exp(_weighted_median(((0.0, PRIOR_TOKENS), *reports)))
+    factor = math.exp(_weighted_median(((0.0, PRIOR_TOKENS), *reports)))
+    return min(max(factor, LOWEST_FACTOR), HIGHEST_FACTOR)
 
 
 def _weighted_median(values: tuple[tuple[float, float], ...]) -> float:

@@ -18,7 +18,7 @@ from pydantic import Field
 from ..errors import CatalogFull, DuplicateTool, InvalidTool
 from .messages import Value
 from .policy import Policy
-from .words import squash
+from .words import parts, squash
 
 Definition = Mapping[str, Any]
 """A tool definition as it came. Treat it as read-only."""
@@ -55,6 +55,14 @@ class Catalog(Value):
             for form in (name, bare_name(definition)):
                 found.setdefault(squash(form), {})[name] = None
         return {form: tuple(names) for form, names in found.items()}
+
+    @cached_property
+    def by_last_part(self) -> Mapping[str, tuple[str, ...]]:
+        """Names by the last part of each: `open` has browser_open and fileOpen."""
+        found: dict[str, list[str]] = {}
+        for name in self.by_name:
+            found.setdefault(parts(name)[-1], []).append(name)
+        return {part: tuple(names) for part, names in found.items()}
 
 
 def register(

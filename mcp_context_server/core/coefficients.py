@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal, get_args
 
-from mcp_context_server.core.characters import KINDS, Characters
+from mcp_context_server.core.text_price import KINDS, TextPrice
 
 Family = Literal["claude", "claude-4-7", "gpt-5", "gemini", "glm", "deepseek", "general"]
 """Tokenizer families: `claude` up to 4.6, `claude-4-7` since; `general` is any other."""
@@ -53,8 +53,8 @@ class ImagePrice:
 class Prices:
     """What one family's tokenizer makes of things, in tokens."""
 
-    kinds: Mapping[Class, Characters]
-    """Tokens per character of each kind (and per word), by the class the text is of."""
+    text: Mapping[Class, TextPrice]
+    """By the class that the text is of."""
     hidden_character: float
     """A character of thought that is not shown but sealed in a signature."""
     call: float
@@ -94,16 +94,17 @@ def _data() -> Mapping[str, Any]:
 
 
 def _prices(entry: Mapping[str, Any]) -> Prices:
-    per_kind = [float(entry["kinds"][kind]) for kind in KINDS]
     scales: Mapping[str, float] = entry["class_scales"]
+    kinds = {kind: float(entry["kinds"][kind]) for kind in KINDS}
     return Prices(
-        kinds={
-            name: Characters._make(price * scales.get(name, 1.0) for price in per_kind)  # type: ignore[arg-type]
-            for name in CLASSES
-        },
+        text={name: _scaled(kinds, scales.get(name, 1.0)) for name in CLASSES},
         image=ImagePrice(**entry["image"]),
         **{name: float(entry[name]) for name in _NUMBERS},
     )
+
+
+def _scaled(kinds: Mapping[str, float], scale: float) -> TextPrice:
+    return TextPrice.of_kinds({kind: tokens * scale for kind, tokens in kinds.items()})
 
 
 _NUMBERS = (

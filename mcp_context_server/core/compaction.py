@@ -442,14 +442,18 @@ def same_range(turn: Turn, selection: Selection) -> bool:
 # ── whether it was worth it ──────────────────────────────────────────────────
 
 
-def why_no_gain(turn: Turn, edit: Compact) -> str | None:
+def why_no_gain(turn: Turn, edit: Compact, *, any_counts: bool = False) -> str | None:
     """Why a compaction does not count as one, counted alike before and after; None if it does."""
     before = turn.session.tally.total * turn.session.calibration.factor
     after = turn.after(edit).session
     freed = before - after.tally.total * after.calibration.factor
     if freed <= 0:
         return "the view would not be smaller"
-    if edit.trigger == "auto" and freed < turn.policy.least_gain_fraction * turn.used:
+    if (
+        edit.trigger == "auto"
+        and not any_counts
+        and freed < turn.policy.least_gain_fraction * turn.used
+    ):
         return f"no_gain: it would free {freed:,.0f} of {turn.used:,.0f} tokens"
     return None
 

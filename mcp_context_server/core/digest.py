@@ -261,6 +261,8 @@ _FAILED = re.compile(
     r"|\"exit_code\":\s*[1-9]|<tool_use_error>|^(?:FAIL\b|error(?:\[\w+\])?: |fatal: |panic: )",
     re.MULTILINE,
 )
+_SIGNS = ("xit", "Traceback", "tool_use_error", "FAIL", "error", "fatal", "panic")
+"""Without one of these a result can't match, and most results have none."""
 _ERROR_SIGNS: tuple[tuple[int, re.Pattern[str]], ...] = (
     (4, re.compile(r"(?:^|[\s(])[\w./\\-]{1,200}\.\w{1,8}[:(]\d+")),
     (3, re.compile(r"--- FAIL|^FAILED |✗|✘|^E  |\w(?:Error|Exception)\b|\berror(?:\[\w+\])?: \S")),
@@ -284,10 +286,10 @@ _MOST_FAILURES = 24
 def _has_failed(action: Action, outcome: Outcome) -> bool:
     if outcome.is_error or action.role != "shell":
         return outcome.is_error
-    if len(outcome.text) <= 2 * _STATUS_CHARS:
-        return _FAILED.search(outcome.text) is not None
-    ends = f"{outcome.text[:_STATUS_CHARS]}\n{outcome.text[-_STATUS_CHARS:]}"
-    return _FAILED.search(ends) is not None
+    ends = outcome.text
+    if len(ends) > 2 * _STATUS_CHARS:
+        ends = f"{ends[:_STATUS_CHARS]}\n{ends[-_STATUS_CHARS:]}"
+    return any(sign in ends for sign in _SIGNS) and _FAILED.search(ends) is not None
 
 
 _STATUS_CHARS = 1_000

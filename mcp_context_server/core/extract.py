@@ -5,10 +5,10 @@ a later compaction of the same session pays for what is new only.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, cast
 
 from mcp_context_server.core.identifiers import names_in, texts_in
 from mcp_context_server.core.messages import Message, is_call, is_result, result_text
@@ -74,12 +74,9 @@ class Mention:
     """How much text was read for them."""
 
 
-Made = TypeVar("Made")
-
-
 def gather(message: Message) -> Facts:
     """What a message tells; worked out once for each message object."""
-    return _remembered(message, "_facts", _gather)
+    return _memory(message).facts
 
 
 def names_of(message: Message, *, longest_passage_chars: int) -> tuple[Mention, ...]:
@@ -88,22 +85,41 @@ def names_of(message: Message, *, longest_passage_chars: int) -> tuple[Mention, 
     Of a passage longer than the limit the first three quarters and the last
     quarter of the limit are read.
     """
-    name = f"_names_{longest_passage_chars}"
-    return _remembered(message, name, lambda m: tuple(_mentions(m, longest_passage_chars)))
+    memory = _memory(message)
+    found = memory.names.get(longest_passage_chars)
+    if found is None:
+        found = tuple(_mentions(memory.facts, longest_passage_chars))
+        memory.names[longest_passage_chars] = found
+    return found
 
 
-def _remembered(message: Message, name: str, make: Callable[[Message], Made]) -> Made:
-    """A fact kept on the message, beside its cached properties, and bound to its content.
+@dataclass(slots=True)
+class _Memory:
+    """What was found in a message, beside its cached properties, and what it was drawn from.
 
-    A copy of a message takes its facts along; they count only while role, content
-    and origin are the ones they were drawn from.
+    A copy of a message takes its memory along; it counts only while role, content
+    and origin are the ones that were read.
     """
-    facts = cast("dict[str, Any]", message.__dict__)
-    key, made = facts.get(name, (None, None))
-    if key is None or key[0] is not message.content or key[1:] != (message.role, message.is_meta):
-        made = make(message)
-        facts[name] = ((message.content, message.role, message.is_meta), made)
-    return cast("Made", made)
+
+    content: object
+    role: str
+    is_meta: bool
+    facts: Facts
+    names: dict[int, tuple[Mention, ...]]
+
+
+def _memory(message: Message) -> _Memory:
+    kept = cast("dict[str, Any]", message.__dict__)
+    memory: _Memory | None = kept.get("_facts")
+    if (
+        memory is None
+        or memory.content is not message.content
+        or memory.is_meta is not message.is_meta
+        or memory.role != message.role
+    ):
+        memory = _Memory(message.content, message.role, message.is_meta, _gather(message), {})
+        kept["_facts"] = memory
+    return memory
 
 
 def _gather(message: Message) -> Facts:
@@ -214,7 +230,7 @@ def _question(arguments: Mapping[str, Any]) -> str:
 
 def _arguments(block: Mapping[str, Any]) -> Mapping[str, Any]:
     given = block.get("input")
-    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
 def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -230,8 +246,7 @@ def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
 # ── names ────────────────────────────────────────────────────────────────────
 
 
-def _mentions(message: Message, limit: int) -> Iterator[Mention]:
-    facts = gather(message)
+def _mentions(facts: Facts, limit: int) -> Iterator[Mention]:
     spoken: tuple[tuple[Place, str], ...] = (
         ("asked", facts.asked),
         ("said", facts.said),

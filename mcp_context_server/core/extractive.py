@@ -21,7 +21,7 @@ from mcp_context_server.core.redact import redact
 from mcp_context_server.core.sections import Entry
 from mcp_context_server.core.text import Count, clipped, third_of_chars
 from mcp_context_server.core.wording import Wording, wording_for, wordings
-from mcp_context_server.core.working_set import WorkingSet, default_policy, weighed_set
+from mcp_context_server.core.working_set import WorkingSet, weighed_set
 
 SHARES: tuple[tuple[int, float], ...] = (
     (6, 0.26),
@@ -56,7 +56,7 @@ def extractive_summary(
     """
     if not messages:
         return ""
-    policy = policy or default_policy()
+    policy = policy or Policy()
     story = digest(messages)
     before = earlier(story.earlier if previous_summary is None else previous_summary)
     writer = _Writer(

@@ -1,12 +1,12 @@
 """Names that a text mentions: paths, symbols, dotted names, ids; and the place each takes up."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, cast
 
-Shape = Literal["path", "symbol", "constant", "commit", "uuid", "link"]
+Shape = Literal["path", "symbol", "constant", "commit", "uuid"]
 
 _TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-]{3,}[A-Za-z0-9_]")
 _TELLING = re.compile(r"[_/.]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
@@ -17,7 +17,6 @@ _NOISE = re.compile(
 )
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$")
 _COMMIT = re.compile(r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,40}$")
-_EXTENSION = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,7}$")
 
 LONGEST_NAME_CHARS = 120
 SHORTEST_NAME_CHARS = 5
@@ -39,8 +38,11 @@ def _names(token: str) -> tuple[str, ...]:
     if not _TELLING.search(token):
         return ()
     name = token.strip(".-/")
-    found = (name, name.rpartition("/")[2].strip(".-")) if "/" in name else (name,)
-    return tuple(each for each in found if is_name(each))
+    whole = (name,) if is_name(name) else ()
+    if "/" not in name:
+        return whole
+    last = name.rpartition("/")[2].strip(".-")
+    return (*whole, last) if is_name(last) else whole
 
 
 def is_name(token: str) -> bool:
@@ -65,15 +67,10 @@ def shape_of(name: str) -> Shape:
     if _COMMIT.match(name):
         return "commit"
     if "/" in name:
-        return "link" if name.startswith(("http", "www.")) else "path"
+        return "path"
     if name.isupper():
         return "constant"
     return "symbol"
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a name ends like a file's: a dot and a short extension."""
-    return _EXTENSION.search(name) is not None
 
 
 def texts_in(value: object) -> Iterator[str]:
@@ -83,8 +80,8 @@ def texts_in(value: object) -> Iterator[str]:
         item = pending.pop()
         if isinstance(item, str):
             yield item
-        elif isinstance(item, Mapping):
-            for key, inner in reversed(list(cast("Mapping[Any, object]", item).items())):
+        elif isinstance(item, dict):
+            for key, inner in reversed(cast("dict[Any, object]", item).items()):
                 pending += (inner, str(key))
-        elif isinstance(item, list | tuple):
+        elif isinstance(item, (list, tuple)):
             pending.extend(reversed(cast("Sequence[object]", item)))

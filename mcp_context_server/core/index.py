@@ -89,7 +89,7 @@ def _head(thing: WorkingItem, files: Mapping[str, FileUse], words: Wording) -> s
             return words.tools
         case "directory":
             return words.directories
-        case "commit" | "uuid" | "link":
+        case "commit" | "uuid":
             return words.ids
         case _:
             pass

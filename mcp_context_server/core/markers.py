@@ -37,7 +37,7 @@ MEMORY_HEADINGS = (
 """Sections of the session memory."""
 
 _TAG = re.compile(rf"<(\s{{0,8}}/?\s{{0,8}}(?:{'|'.join(TAGS)})\b[^<>\n]{{0,200}})>", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"\[Old tool result content cleared", re.IGNORECASE)
+_PLACEHOLDER = re.compile(re.escape(CLEARED.rstrip("]")), re.IGNORECASE)
 _HEADING = re.compile(
     rf"^(\s{{0,3}})(#{{1,6}}[ \t]+(?:\d\.|{'|'.join(map(re.escape, MEMORY_HEADINGS))}))",
     re.MULTILINE | re.IGNORECASE,

@@ -18,15 +18,15 @@ from mcp_context_server.core.images import (
 )
 from mcp_context_server.core.messages import Block, Message, is_result, nested_blocks
 from mcp_context_server.core.tokens import block_tokens, has_media
-from mcp_context_server.core.turn import Turn
+from mcp_context_server.core.turn import Step, Turn
 
 
-def drop_old_media(turn: Turn) -> Replace | None:
+def drop_old_media(turn: Turn) -> Step | None:
     """The stage: markers for all but the newest images and documents, past a limit."""
     if not _is_over(turn, turn.session.media.count, turn.session.media.chars):
         return None
     changes = tuple(_changes(turn))
-    return Replace(at=turn.at, stage="media", changes=changes) if changes else None
+    return Step((Replace(at=turn.at, stage="media", changes=changes),)) if changes else None
 
 
 def _is_over(turn: Turn, count: int, chars: int) -> bool:

@@ -43,7 +43,7 @@ class ToolRanking(BaseModel):
         "parameter_texts": FieldWeight(
             weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
         ),
-        "compounds": FieldWeight(weight=0.3, length_penalty=0, typical_terms=3, sense_weight=0),
+        "compounds": FieldWeight(weight=0.6, length_penalty=0, typical_terms=3, sense_weight=0),
     }
     """The fields of a definition, by name."""
     saturation: float = Field(default=1.7, gt=0)
@@ -176,8 +176,6 @@ class Policy(BaseModel):
     """Share of the threshold below which clearing is not worth a rewritten cache."""
     clear_when_it_pays: bool = False
     """Whether to clear above the warning threshold where the cost model says that it pays."""
-    turns_expected: float = Field(default=10, gt=0)
-    """Requests still to come, within which a clearing must pay for itself."""
     edit_path: Literal["off", "api", "host"] = "off"
     """Who clears while the cache is warm: this server, the API, or a host in its own cache."""
     edit_path_keep_thinking_turns: int | None = Field(default=None, gt=0)
@@ -257,9 +255,9 @@ class Policy(BaseModel):
     """How many things are weighed in detail for the working set."""
     names_passage_chars: int = Field(default=60_000, ge=4)
     """How much of one passage is read for names: its beginning and its end."""
-    names_old_passage_chars: int = Field(default=300, ge=4)
+    names_old_passage_chars: int = Field(default=200, ge=4)
     """The same for passages older than the newest `names_scan_chars`."""
-    names_scan_chars: int = Field(default=200_000, ge=0)
+    names_scan_chars: int = Field(default=150_000, ge=0)
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────
@@ -309,6 +307,8 @@ class Policy(BaseModel):
     """Estimates below this are too small to tell a cut input by."""
 
     # ── prompt cache ─────────────────────────────────────────────────────────
+    system_boundary: str = "__SYSTEM_PROMPT_DYNAMIC_BOUNDARY__"
+    """What parts the lasting part of a system prompt from the one that changes; left out."""
     cache_breakpoints: int = Field(default=4, ge=0, le=4)
     """Most breakpoints in a request, those on tools and system included; the API takes 4."""
     cache_user_messages: int = Field(default=2, ge=0)

@@ -15,16 +15,16 @@ from mcp_context_server.core.edits import Change, Replace
 from mcp_context_server.core.messages import Block, nested_blocks
 from mcp_context_server.core.tokens import block_tokens
 from mcp_context_server.core.tool_roles import tool_path, tool_role
-from mcp_context_server.core.turn import Turn
+from mcp_context_server.core.turn import Step, Turn
 
 
-def point_to_rereads(turn: Turn) -> tuple[Replace, ...]:
+def point_to_rereads(turn: Turn) -> Step | None:
     """The stage: pointers for readings that came again unchanged, marks for those that changed.
 
     Marks make a reading longer, so they are only set where the pointers free more.
     """
     if not (turn.is_pressed and turn.policy.mark_rereads):
-        return ()
+        return None
     same, changed = list[Change](), list[Change]()
     for earlier, later in _read_again(turn):
         if earlier.block.get("content") == later.block.get("content"):
@@ -36,7 +36,7 @@ def point_to_rereads(turn: Turn) -> tuple[Replace, ...]:
     edits = [Replace(at=turn.at, stage="reread", changes=tuple(same))] if same else []
     if changed and sum(c.tokens_freed for c in (*same, *changed)) >= 0:
         edits.append(Replace(at=turn.at, stage="outdated", changes=tuple(changed)))
-    return tuple(edits)
+    return Step(tuple(edits)) if edits else None
 
 
 def _read_again(turn: Turn) -> Iterator[tuple[ToolResult, ToolResult]]:

@@ -56,6 +56,10 @@ Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
 
 
+PREVIOUS_VIEWS = 3
+"""Boundaries behind which a host may go back; further back it can't be followed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The call behind a result: the tool's name and the file it was about, if any."""
@@ -132,8 +136,8 @@ class Session:
     """Every edit of the view that counts, with its sequence number, oldest first."""
     boundary: Compact | None = None
     boundaries: int = 0
-    previous: Messages = ()
-    """The view just before the newest boundary, to which a host may go back."""
+    previous: tuple[Messages, ...] = ()
+    """The views just before the newest boundaries, newest first; a host may go back to them."""
     follow: Follow | None = None
     responses: int = 0
     last_response_at: str | None = None
@@ -535,7 +539,7 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         anchor=None,
         boundary=edit,
         boundaries=session.boundaries + 1,
-        previous=session.view,
+        previous=(session.view, *session.previous)[:PREVIOUS_VIEWS],
         staged=(),
         delegated=(),
         breaker=_after_compaction(session, edit),

@@ -25,13 +25,14 @@ from mcp_context_server.core.session import Session, fold
 from mcp_context_server.core.thinking import with_thinking
 from mcp_context_server.core.tokens import block_tokens, message_tokens, tally_text
 from mcp_context_server.core.tool_roles import tool_role
-from mcp_context_server.core.turn import Moment, Turn, turn_of
+from mcp_context_server.core.turn import Moment, Step, Turn, turn_of
 
 
-def spill(turn: Turn) -> Replace | None:
+def spill(turn: Turn) -> Step | None:
     """The stage: previews for oversized results, of the newest messages or, pressed, of all."""
     start = 0 if turn.is_pressed else unseen_from(turn.view)
-    return spill_from(turn, start)
+    edit = spill_from(turn, start)
+    return None if edit is None else Step((edit,))
 
 
 def spill_from(turn: Turn, start: int) -> Replace | None:

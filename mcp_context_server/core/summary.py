@@ -19,7 +19,7 @@ from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.text import Count, one_line, quoted, shortened, third_of_chars
 from mcp_context_server.core.wording import Wording, english, wording_for
-from mcp_context_server.core.working_set import default_policy, weighed_set
+from mcp_context_server.core.working_set import weighed_set
 
 Fault = Literal["empty", "too_short", "refused", "tool_call", "truncated", "not_smaller"]
 
@@ -56,7 +56,7 @@ def read_summary(
     `stop_reason` is the API's, in Anthropic's or OpenAI's words.
     """
     found = summary_text(answer)
-    fault = _fault(found, answer, stop_reason, policy or default_policy())
+    fault = _fault(found, answer, stop_reason, policy or Policy())
     if fault is None and replaced_tokens is not None and count(found.text) >= replaced_tokens:
         fault = "not_smaller"
     return found.text if fault is None else Rejected(fault, REASONS[fault])
@@ -207,7 +207,7 @@ def missing_from(
     summary: str, messages: Sequence[Message], *, policy: Policy | None = None
 ) -> Missing:
     """What of these messages a summary does not carry over."""
-    policy = policy or default_policy()
+    policy = policy or Policy()
     story = digest(messages)
     return Missing(
         sections=_missing_sections(summary),
@@ -228,7 +228,7 @@ def completed(
 
     The addition takes at most `index_fraction` of the summary's size and `index_tokens`.
     """
-    policy = policy or default_policy()
+    policy = policy or Policy()
     story = digest(messages)
     words = wording_for([turn.request for turn in story.turns])
     size = count(summary)

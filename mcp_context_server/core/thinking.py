@@ -30,7 +30,7 @@ def drop_from(turn: Turn, start: int) -> DropThinking | None:
     if not dropped:
         return None
     tallies = [tally_message(message, family) for message in dropped]
-    freed = sum(tally.thinking + tally.signature for tally in tallies)
+    freed = sum(tally.thinking for tally in tallies)
     return DropThinking(
         at=turn.at,
         message_ids=tuple(message.id for message in dropped),

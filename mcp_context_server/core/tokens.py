@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import sqrt
-from operator import add, attrgetter, mul
+from operator import add, attrgetter
 from typing import Any, cast
 
 from mcp_context_server.core.calibration import Calibration
-from mcp_context_server.core.characters import count_characters, utf8
 from mcp_context_server.core.claude_code import (
     claude_code_text_tokens,
     claude_code_tokens,
@@ -134,7 +133,7 @@ def estimate(tally: Tally, *, factor: float = 1.0) -> Estimate:
     return Estimate(round(tokens), int(low), round(tokens + HIGH_ERRORS * error * factor))
 
 
-LOW_ERRORS, HIGH_ERRORS = 1.6, 2.0
+LOW_ERRORS, HIGH_ERRORS = 1.7, 2.2
 """How many standard errors below and above the estimate nine truths in ten lie within.
 
 More above than below: hosts add text that no transcript shows, and never take any away."""
@@ -197,7 +196,7 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
     """The tokens of tool definitions, as JSON."""
     row = _Row(prices(family))
     for tool in tools:
-        row.add_text(compact_json(tool), "tools")
+        row.add_text(compact_json(tool) or " ".join(_leaves(tool)), "tools")
     return row.tally()
 
 
@@ -205,6 +204,8 @@ _SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": 
 _COLUMN = {name: column for column, name in enumerate(_FIELDS)}
 _SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
 _MEMO = "_tallies"
+_DEEPEST = 4
+"""Blocks in blocks beyond this depth, which no API knows, are priced as JSON."""
 _Memo = tuple[str | tuple[Block, ...], str, dict[str, list[float]]]
 
 
@@ -225,21 +226,24 @@ def _memoised(message: Message, family: str) -> list[float]:
 
 
 def _row(message: Message, family: str) -> list[float]:
-    row = _Row(prices(family))
-    speaker = _SPEAKER[message.role]
-    row.add(row.prices.message, speaker)
-    row.values[_VARIANCE] += row.prices.noise**2
-    row.add_content(message.content, speaker)
+    row, speaker = _Row(prices(family)), _SPEAKER[message.role]
+    row.values[_COLUMN[speaker]] = row.prices.message
+    row.values[_VARIANCE] = row.prices.noise**2
+    if isinstance(message.content, str):
+        row.add_text(message.content, speaker)
+    else:
+        for block in message.content:
+            row.add_block(block, speaker)
     return row.values
 
 
 class _Row:
     """A tally under construction."""
 
-    __slots__ = ("prices", "values")
+    __slots__ = ("depth", "prices", "values")
 
     def __init__(self, prices: Prices) -> None:
-        self.prices, self.values = prices, [0.0] * len(_FIELDS)
+        self.prices, self.values, self.depth = prices, [0.0] * len(_FIELDS), 0
 
     def tally(self) -> Tally:
         return Tally(*self.values)
@@ -251,25 +255,23 @@ class _Row:
         values[_VARIANCE] += (tokens * prices.noise_fraction) ** 2
 
     def add_text(self, text: str, kind: Class) -> None:
-        """Price a text; it never has more tokens than bytes."""
         if text:
-            tokens = sum(map(mul, self.prices.kinds[kind], count_characters(text)))
-            most = len(text) if text.isascii() else len(utf8(text))
-            self.add(min(tokens, most), kind)
+            self.add(self.prices.text[kind].tokens(text), kind)
 
     def add_content(self, content: object, kind: Class) -> None:
-        """Price a message's or a result's content: a string, blocks, or something malformed."""
+        """Price what a block holds: a string, blocks, or something malformed."""
         if isinstance(content, str):
             self.add_text(content, kind)
-        elif is_blocks(content):
+        elif is_blocks(content) and self.depth < _DEEPEST:
+            self.depth += 1
             for block in content:
                 self.add_block(block, kind)
+            self.depth -= 1
         elif content is not None:
             self.add_json(content, kind)
 
     def add_block(self, block: Block, kind: Class) -> None:
-        text = block.get("text")
-        if block.get("type") == "text" and isinstance(text, str):
+        if block.get("type") == "text" and isinstance(text := block.get("text"), str):
             self.add_text(text, kind)
         elif is_call(block):
             self.add(self.prices.call, "tool_use")

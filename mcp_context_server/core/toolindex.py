@@ -167,7 +167,7 @@ class ToolIndex:
             for term in terms(word, stop_words=True):
                 counts[term] = counts.get(term, 0) + 1
         wanted = {t: 1 + ranking.repeat_weight * min(n - 1, 2) for t, n in counts.items()}
-        for term in (*compounds(" ".join(words)), *map(str.lower, words)):
+        for term in compounds(" ".join(words)):
             wanted.setdefault(term, ranking.compound_weight)
         for term in counts:
             for other in synonyms().get(term, ()):

@@ -46,6 +46,9 @@ class Words:
 
 Query = Select | Words
 
+MISSES_TOLD = 3
+"""For how many of the names that aren't there the nearest are told."""
+
 
 class Found(Value):
     """The answer to a query, ready for a tool's result."""
@@ -175,9 +178,8 @@ def resolve(catalog: Catalog, name: str) -> tuple[str, ...]:
     if same:
         return same
     wanted = parts(name)
-    ending = (
-        tuple(n for n in catalog.by_name if parts(n)[-len(wanted) :] == wanted) if wanted else ()
-    )
+    like = catalog.by_last_part.get(wanted[-1], ()) if wanted else ()
+    ending = tuple(n for n in like if parts(n)[-len(wanted) :] == wanted)
     return ending if len(ending) == 1 else ()
 
 
@@ -257,7 +259,7 @@ def _answer(
     deferred: int,
 ) -> Found:
     tools = _within_budget([catalog.by_name[name] for name in matches], tally, policy)
-    near = (nearest_names(catalog, name, policy.tool_nearest) for name in missing)
+    near = (nearest_names(catalog, name, policy.tool_nearest) for name in missing[:MISSES_TOLD])
     nearest = tuple(dict.fromkeys(name for names in near for name in names))
     return Found(
         matches=matches,
@@ -266,7 +268,7 @@ def _answer(
         pending_mcp_servers=tuple(catalog.unavailable),
         tools=tuple(tools),
         tool_references=tuple({"type": "tool_reference", "tool_name": name} for name in matches),
-        nearest=nearest[: policy.tool_results_most],
+        nearest=nearest,
         note=_note(catalog, matches, missing, nearest, len(matches) - len(tools)),
     )
 
@@ -296,9 +298,9 @@ def _note(
     if not matches and not missing:
         said.append("The query has no words. Give some, or +required words, or select:name,name.")
     if missing:
-        asked = ", ".join(repr(name[:80]) for name in missing[:5])
+        asked = ", ".join(repr(name[:80]) for name in missing[:MISSES_TOLD])
         said.append(f"No tool matches {asked}.")
-        said.append(f"Nearest names: {', '.join(nearest[:5])}." if nearest else "There are none.")
+        said.append(f"Nearest names: {', '.join(nearest)}." if nearest else "There are none.")
     if catalog.unavailable and (missing or not matches):
         states = (f"{server} ({state})" for server, state in catalog.unavailable.items())
         said.append(f"Tools may be missing while these servers are: {', '.join(states)}.")

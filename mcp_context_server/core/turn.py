@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
+from mcp_context_server.core.caching import ClearingCost
 from mcp_context_server.core.edits import Edit
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.models import Model, lookup
@@ -80,6 +81,16 @@ class Turn:
         numbered = tuple(enumerate(edits, start=start))
         session = fold(self.session, numbered, version=self.session.version + len(edits))
         return replace(self, session=session)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a stage comes to: edits, and where it was weighed, what they cost."""
+
+    edits: tuple[Edit, ...]
+    why: str = ""
+    """In a few words, where the stage has more than one occasion to act."""
+    cost: ClearingCost | None = None
 
 
 def turn_of(session: Session, moment: Moment, kind: Kind = "main") -> Turn:

@@ -10,7 +10,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
 from mcp_context_server.core.digest import Digest, FileUse, Step, digest, subject
@@ -20,9 +19,7 @@ from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.text import one_line
 
-Kind = Literal[
-    "file", "path", "symbol", "constant", "commit", "uuid", "link", "argument", "directory"
-]
+Kind = Literal["file", "path", "symbol", "constant", "commit", "uuid", "argument", "directory"]
 
 PlaceKind = Literal["file", "command", "search", "report", "tool", "talk"]
 
@@ -121,16 +118,11 @@ _MEMBER_FACTOR = 0.6
 """`strings.Join` and `node.ID` say less than a name of the project's own."""
 
 
-@cache
-def default_policy() -> Policy:
-    return Policy.model_validate({})
-
-
 def working_set(
     messages: Sequence[Message], *, limit: int | None = None, policy: Policy | None = None
 ) -> WorkingSet:
     """The `limit` weightiest things of a conversation."""
-    return weighed_set(messages, digest(messages), limit=limit, policy=policy or default_policy())
+    return weighed_set(messages, digest(messages), limit=limit, policy=policy or Policy())
 
 
 def weighed_set(
@@ -143,16 +135,23 @@ def weighed_set(
 ) -> WorkingSet:
     """The working set of messages whose story is known already; `focus` names go first."""
     mentions = list(_weighed(messages, policy))
-    weights, once = _total(mentions)
+    weights, again = _weights(mentions)
     highest = max(weights.values(), default=0.0)
     weights |= {name: highest + weights[name] for name in focus if name in weights}
-    most = policy.working_set_items if limit is None else limit
-    chosen = sorted(weights, key=lambda name: (-weights[name], name))[:most]
+    chosen = _weightiest(weights, policy.working_set_items if limit is None else limit)
     steps = {step.action.id: step for step in story.steps}
     described = _described(chosen, weights, mentions, story, steps)
-    seldom = once.difference(focus)
-    kept = tuple(each for each in described if each.name not in seldom or each.where.kind == "file")
+    usual = again.union(focus)
+    kept = tuple(each for each in described if each.name in usual or each.where.kind == "file")
     return WorkingSet(kept, story.files, steps)
+
+
+def _weightiest(weights: Mapping[str, float], most: int) -> list[str]:
+    """Names by weight, then by themselves; noise left out."""
+    ranked = sorted(weights.values(), reverse=True)
+    least = ranked[min(len(ranked), 2 * most) - 1] if ranked else 0.0
+    telling = (n for n, weight in weights.items() if weight >= least and not is_noise(n))
+    return sorted(telling, key=lambda name: (-weights[name], name))[:most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,22 +172,16 @@ def _weighed(messages: Sequence[Message], policy: Policy) -> Iterator[_Weighed]:
             unread -= mention.chars
 
 
-def _total(mentions: Iterable[_Weighed]) -> tuple[dict[str, float], frozenset[str]]:
-    """The weight of every name, and the names that came up once only, and not in our own words."""
-    weights, passages = defaultdict[str, float](float), Counter[str]()
+def _weights(mentions: Iterable[_Weighed]) -> tuple[dict[str, float], set[str]]:
+    """The weight of every name, and the names that came up twice or in our own words."""
+    weights, seen, again = defaultdict[str, float](float), set[str](), set[str]()
     for each in mentions:
-        passages.update(each.mention.names)
-        for name in each.mention.names:
-            weights[name] += each.weight
-        if each.mention.place in OWN_PLACES:
-            passages.update(each.mention.names)
-    once = frozenset(name for name, times in passages.items() if times < 2)
-    telling = {
-        name: weight * (_ONCE_FACTOR if name in once else 1)
-        for name, weight in weights.items()
-        if not is_noise(name)
-    }
-    return telling, once
+        names, weight = each.mention.names, each.weight
+        again |= names if each.mention.place in OWN_PLACES else seen & names
+        seen |= names
+        for name in names:
+            weights[name] += weight
+    return {n: w if n in again else w * _ONCE_FACTOR for n, w in weights.items()}, again
 
 
 _ONCE_FACTOR = 0.15

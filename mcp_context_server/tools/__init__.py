@@ -6,9 +6,10 @@ from typing import Any
 
 from mcp.types import CallToolResult, ToolAnnotations
 
+from mcp_context_server.tools.compaction import compact, recover_overflow
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
-from mcp_context_server.tools.turns import snip
+from mcp_context_server.tools.turns import prepare_turn, snip
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,11 @@ def offered() -> tuple[Tool, ...]:
     return (
         Tool(estimate_tokens, "Estimate tokens", _reads()),
         Tool(context_status, "Context status", _reads()),
+        Tool(compact, "Compact the conversation", _writes()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),
+        Tool(recover_overflow, "Recover from an overflow", _writes(), for_agents=False),
+        Tool(prepare_turn, "Prepare a turn", _writes(idempotent_hint=True), for_agents=False),
     )

@@ -1,15 +1,16 @@
 """Tools around a turn: clear what is no longer needed, prepare what is sent."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_context_server.core.snip import Selection
-from mcp_context_server.results import Snipped
+from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.tools.sessions import SessionId
 from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
-from mcp_context_server.turns import Snipping, clear_results
+from mcp_context_server.transcripts.given import given_messages
+from mcp_context_server.turns import Preparing, Snipping, clear_results, prepare
 
 
 @reporting_errors
@@ -41,6 +42,44 @@ async def snip(
     )
     snipped = await clear_results(app(ctx).service, live, asked)
     return answer(snipped, _snipped_line(snipped, asked))
+
+
+@reporting_errors
+async def prepare_turn(
+    ctx: Ctx,
+    system: str | list[dict[str, Any]] = "",
+    tools: Annotated[list[dict[str, Any]] | None, Field(description="All that are sent")] = None,
+    pending: Annotated[
+        list[dict[str, Any]] | None, Field(description="Sent along but not appended yet")
+    ] = None,
+    since_version: Annotated[
+        int | None, Field(ge=0, description="Version of the copy that changes are applied to")
+    ] = None,
+    output: Literal["view", "changes", "none"] = "view",
+    wait_seconds: Annotated[
+        float | None, Field(ge=0, description="For a compaction, before `wait` is answered")
+    ] = None,
+    session_id: SessionId = "",
+) -> Annotated[CallToolResult, Prepared]:
+    """Make the next request fit: what to send, and whether to send it. Call it before each."""
+    live = await session_of(ctx, session_id)
+    asked = Preparing(
+        system=tuple(system) if isinstance(system, list) else system,
+        tools=tuple(tools or ()),
+        pending=given_messages(pending or ()),
+        since_version=since_version,
+        output=output,
+        wait_seconds=wait_seconds,
+    )
+    prepared = await prepare(app(ctx).service, live, asked, compactor=app(ctx).compactor)
+    return answer(prepared, _prepared_line(prepared))
+
+
+def _prepared_line(prepared: Prepared) -> str:
+    used = f"{prepared.status.used_tokens:,} tokens in use ({prepared.status.state})"
+    done = ", ".join(stage.stage for stage in prepared.applied)
+    changed = f"; {done} freed {sum(s.tokens_freed for s in prepared.applied):,}" if done else ""
+    return f"{prepared.action}: {used}{changed}."
 
 
 def _snipped_line(snipped: Snipped, asked: Snipping) -> str:

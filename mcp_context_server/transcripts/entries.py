@@ -13,6 +13,7 @@ from mcp_context_server.core.edits import (
     Replace,
     ReportUsage,
     Rewind,
+    position,
 )
 from mcp_context_server.core.messages import Message, Messages, is_result
 from mcp_context_server.core.session import Session, fold
@@ -149,15 +150,18 @@ class EntryWriter:
         self.entries += (Mend(first=id, last=id, messages=()) for id in event.message_ids)
 
     def _rewind(self, event: Rewound) -> None:
-        """Back within the view, or behind the newest boundary to the view before it."""
-        to, view, before = event.to_message_id, self._view(), self.session.previous
-        known = {message.id: message for message in (*before, *self._messages(), *view)}
+        """Back within the view, or behind a boundary to the view before it."""
+        views = (self._view(), *self.session.previous)
+        known = {m.id: m for view in (*reversed(views), self._messages()) for m in view}
         restored = tuple(known[id] for id in event.restored_message_ids if id in known)
-        ids = [message.id for message in before]
-        if to is not None and to in ids and all(message.id != to for message in view):
-            self.entries.append(Rewind(messages=(*before[: ids.index(to) + 1], *restored)))
-        else:
-            self.entries.append(Rewind(last=to, messages=restored))
+        to = event.to_message_id
+        gone_back = to is not None and position(views[0], to) is None
+        for view in views[1:] if gone_back else ():
+            place = position(view, to or "")
+            if place is not None:
+                self.entries.append(Rewind(messages=(*view[: place + 1], *restored)))
+                return
+        self.entries.append(Rewind(last=to, messages=restored))
 
     def _describe(self, event: Described) -> None:
         self._model = event.model or self._model

@@ -1,6 +1,7 @@
 """The extractive summary: what an agent that goes on from it must find."""
 
 import json
+import sys
 import time
 
 import pytest
@@ -23,6 +24,10 @@ def titles(summary: str) -> list[str]:
 def section(summary: str, number: int) -> str:
     _, _, rest = f"\n{summary}".partition(f"\n## {number}. ")
     return rest.partition("\n")[2].partition("\n\n## ")[0]
+
+
+def working_set_of(summary: str) -> str:
+    return summary.partition("\n## Working Set\n")[2]
 
 
 @pytest.mark.requirement("COMP-3", "COMP-12")
@@ -150,6 +155,82 @@ def test_todos_stand_once_each_in_their_last_state():
         "- Done: task b2",
     ]
     assert [summary.count(f"task {name}") for name, _ in items] == [1, 1, 1, 1]
+
+
+def bash(id: str, command: str, output: str, **more: object) -> tuple:
+    return (assistant(call(id, "Bash", command=command)), user(result(id, output, **more)))
+
+
+def test_errors_answers_and_commits_are_told():
+    asking = call("c3", "AskUserQuestion", questions=[{"question": "Which branch?"}])
+    view = (
+        user("ship it"),
+        *bash("c1", "make test", "src/a.c:3: error: no x", is_error=True),
+        assistant(text("x is gone, taking y"), call("c2", "Edit", file_path="/src/a.c")),
+        user(result("c2")),
+        assistant(asking),
+        user(result("c3", 'User has answered: "release"')),
+        *bash("c4", "make test", "all 3 passed"),
+        *bash("c5", "git commit -m 'Take y'", "[main abc1234] Take y"),
+    )
+    summary = extractive_summary(view, budget_tokens=3_000)
+    assert section(summary, 4) == (
+        "- Bash `make test` failed: `src/a.c:3: error: no x` → “x is gone, taking y” "
+        "(changed `a.c`); succeeded later"
+    )
+    assert section(summary, 5).splitlines() == [
+        '- Answer received on “Which branch?”: “User has answered: "release"”',
+        "- `git commit`: “Take y”",
+    ]
+    assert "- Bash `make test` → `all 3 passed`" in section(summary, 8)
+    assert "- Commands run: `make test` 2×, `git commit` 1×" in section(summary, 2)
+
+
+def test_plans_and_background_work_are_pending():
+    view = (
+        user("go"),
+        assistant(call("c1", "ExitPlanMode", plan="# Rewrite the parser")),
+        assistant(call("c2", "Bash", command="make serve", run_in_background=True)),
+        user(result("c2", "Running in the background with ID: t1")),
+    )
+    assert section(extractive_summary(view, budget_tokens=2_000), 7).splitlines() == [
+        "- Plan: Rewrite the parser",
+        "- Running in the background: `t1` make serve",
+    ]
+
+
+def test_names_outside_of_files_are_listed_with_where_they_stand():
+    view = (
+        user("go"),
+        *bash("lint1", "make lint", "module_one uses module_two; module_one again"),
+        *bash("lint2", "make lint", "module_one still"),
+        assistant(call("grep", "Grep", pattern="HttpClient", path="/app/core")),
+        user(result("grep", "/app/core/net.py: class HttpClient")),
+        assistant(call("task", "Task", description="Explore nets", prompt="see SocketPool")),
+        user(result("task", "SocketPool is in use")),
+        *bash("log", "git log", "0123abc0 one"),
+        *bash("show", "git show 0123abc0", "0123abc0 one"),
+        user("talk about config_loader and config_writer " + "at length " * 300),
+        *conversation(*["t:10"] * 20),
+        assistant("read them all"),
+    )
+    listed = working_set_of(extractive_summary(view, budget_tokens=3_000))
+    assert "- In commands and output of `make lint`: module_one" in listed
+    assert "- Found by searches: class HttpClient" in listed
+    assert "- In the report on “Explore nets”: SocketPool" in listed
+    assert "- Commits and ids: 0123abc0" in listed
+
+
+def test_a_request_that_came_before_is_not_quoted_again():
+    view = conversation("u:first", "a:ok", "u:go on", "a:ok", "u:go on", "a:ok", "u:last")
+    assert section(extractive_summary(view, budget_tokens=2_000), 6).splitlines() == [
+        "1. (quoted in section 1)",
+        "2.",
+        "> go on",
+        "3. (same as 2)",
+        "4.",
+        "> last",
+    ]
 
 
 def test_an_idle_conversation_has_no_step_under_way():
@@ -311,6 +392,7 @@ def test_odd_messages_do_no_harm(blocks):
         assert len(extractive_summary(view, budget_tokens=1_000)) <= 3_000
 
 
+@pytest.mark.skipif(sys.gettrace() is not None, reason="tracing slows down our side only")
 def test_it_takes_at_most_twenty_times_as_long_as_reading_the_json_once():
     line = "    def method_{n}(self, value: int) -> ResultType:  # see module_{n}.py\n"
     rounds = [

@@ -193,6 +193,36 @@ def test_whatever_was_broken_is_legal_after_repair(view, options):
     assert repair(repaired, **options)[0] == repaired
 
 
+ODD = [
+    None,
+    5,
+    float("nan"),
+    "",
+    " ",
+    "x",
+    "1h",
+    [],
+    [5],
+    [{}],
+    {},
+    {"type": "text"},
+    {"ttl": "1h"},
+]
+FIELDS = ["type", "id", "name", "input", "tool_use_id", "content", "text", "thinking", "signature",
+          "source", "citations", "cache_control", "caller", "toolset_name", "tool"]  # fmt: skip
+
+
+@given(mangled(), st.data())
+def test_fields_of_the_wrong_type_are_legal_after_repair(view, data):
+    view = list(view)
+    for _ in range(3 if view else 0):
+        at = data.draw(st.integers(0, len(view) - 1))
+        field, odd = data.draw(st.sampled_from(FIELDS)), data.draw(st.sampled_from(ODD))
+        view[at] = view[at].with_blocks({**block, field: odd} for block in view[at].blocks)
+    messages = repair(view, traits=TINY, request=SENT)[0]
+    assert illegal(messages, traits=TINY, request=SENT) == [] or messages == ()
+
+
 @given(mangled(), conversations, st.booleans())
 def test_thinking_that_was_altered_or_moved_is_legal_after_repair(view, other, binds):
     whole = repair(view)[0]
@@ -292,6 +322,26 @@ def test_a_call_id_used_again_is_renamed_with_its_result():
     assert repaired(view)[3:] == [
         ("assistant", [call("c1_2")]),
         ("user", [result("c1_2", "second")]),
+    ]
+
+
+def test_a_call_made_twice_in_a_response_is_made_once():
+    view = (user("go"), assistant(call("a")), assistant(call("a")), user(result("a")))
+    assert repaired(view)[1:] == [("assistant", [call("a")]), ("user", [result("a")])]
+
+
+def test_calls_and_results_without_ids_are_paired_in_their_order():
+    def bare(block):
+        return {name: value for name, value in block.items() if name not in ("id", "tool_use_id")}
+
+    view = (
+        user("go"),
+        assistant(bare(call("")), bare(call(""))),
+        user(bare(result("", "1")), bare(result("", "2")), bare(result("", "3"))),
+    )
+    assert repaired(view)[1:] == [
+        ("assistant", [call("call"), call("call_2")]),
+        ("user", [result("call", "1"), result("call_2", "2"), text("3")]),
     ]
 
 

@@ -371,6 +371,30 @@ def test_garbage_is_judged_and_never_raises(garbage):
         assert isinstance(validate(messages), tuple)
 
 
+@given(st.dictionaries(st.sampled_from([
+    "tools", "system", "thinking", "tool_choice", "max_tokens", "context_management", "compaction",
+    "cache_control", "output_config", "container",
+]), anything | st.lists(st.dictionaries(st.sampled_from([
+    "name", "type", "input_schema", "cache_control", "defer_loading", "properties", "anyOf",
+]), anything, max_size=4), max_size=3)), anything)  # fmt: skip
+def test_garbage_in_the_rest_of_the_request_is_judged_and_never_raises(body, odd):
+    odd_blocks = [
+        {"type": "tool_reference", "tool_name": odd},
+        {"type": "tool_addition", "tool": {"type": "tool_reference", "name": odd}},
+        {**MEMBER, "id": odd, "toolset_name": odd, "caller": odd},
+        {"type": "tool_search_tool_result", "tool_use_id": "s", "content": odd},
+        {**text("x"), "cache_control": odd, "citations": odd},
+        {"type": "image", "source": odd},
+        {"type": "document", "source": {"type": "base64", "data": odd}, "citations": odd},
+        {"type": "compaction", "content": odd, "signature": odd},
+        {"type": "thinking", "thinking": odd, "signature": odd},
+    ]
+    messages = [asks(*odd_blocks), says(*odd_blocks, result("a", odd_blocks))]
+    judged = validate(messages, request=body, betas=[], originals=Originals.of([odd, *messages]))
+    assert isinstance(judged, tuple)
+    assert isinstance(validate([GO], request=odd), tuple)
+
+
 def test_deep_nesting_is_judged_and_never_raises():
     deep = text("x")
     for _ in range(100_000):

@@ -28,8 +28,8 @@ def answered(content: object, *, tool: str = "Bash", **more: object):
 def spilled(view, **options):
     """The view after the stage, and the edit that made it."""
     turn = turn_for(view, **options)
-    edit = spill(turn)
-    return (view, None) if edit is None else (apply(view, edit), edit)
+    step = spill(turn)
+    return (view, None) if step is None else (apply(view, step.edits[0]), step.edits[0])
 
 
 @pytest.mark.requirement("SPILL-1")
@@ -164,7 +164,7 @@ def test_any_text_gets_a_preview_that_is_smaller(case):
 def test_a_result_is_spilled_once():
     view, _ = spilled(answered(words(40_000)))
     turn = turn_for(answered(words(40_000)))
-    assert spill(turn.after(spill(turn))) is None
+    assert spill(turn.after(*spill(turn).edits)) is None
     assert spilled(view)[1] is None
 
 

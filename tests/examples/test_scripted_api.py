@@ -1,6 +1,7 @@
 """The scripted Messages API, talked to by the official SDK."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import anthropic
 import pytest
@@ -23,14 +24,18 @@ def api() -> Iterator[ScriptedApi]:
         yield api
 
 
+@cache
+def sdk() -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="any")
+
+
 def client_of(api: ScriptedApi, *, retries: int = 0) -> anthropic.Anthropic:
-    return anthropic.Anthropic(api_key="any", base_url=api.url, max_retries=retries)
+    return sdk().with_options(base_url=api.url, max_retries=retries)
 
 
 def ask(api: ScriptedApi, messages: object = GO, *, retries: int = 0, **more: object):
     request = {"model": MODEL, "max_tokens": 1000, "messages": messages, **more}
-    with client_of(api, retries=retries) as client:
-        return client.messages.create(**request).to_dict()
+    return client_of(api, retries=retries).messages.create(**request).to_dict()
 
 
 def refusal(api: ScriptedApi, messages: object = GO, **more: object) -> tuple[int, str]:
@@ -41,7 +46,7 @@ def refusal(api: ScriptedApi, messages: object = GO, **more: object) -> tuple[in
 
 def stream(api: ScriptedApi, messages: object = GO, **more: object):
     request = {"model": MODEL, "max_tokens": 1000, "messages": messages, **more}
-    with client_of(api) as client, client.messages.stream(**request) as events:
+    with client_of(api).messages.stream(**request) as events:
         return events.get_final_message().to_dict()
 
 
@@ -135,8 +140,7 @@ def test_what_is_not_legal_is_refused(api: ScriptedApi, messages: object, start:
 def test_a_prompt_above_the_window_is_too_long(api: ScriptedApi):
     api.window_tokens = 100
     long = [{"role": "user", "content": "word " * 100}]
-    with client_of(api) as client:
-        used = client.messages.count_tokens(model=MODEL, messages=long).input_tokens
+    used = client_of(api).messages.count_tokens(model=MODEL, messages=long).input_tokens
     assert refusal(api, long) == (400, f"prompt is too long: {used} tokens > 100 maximum")
 
 
@@ -144,12 +148,11 @@ def test_tools_and_system_count_and_media_has_a_flat_price(api: ScriptedApi):
     data = png(640, 480) + "AAAA" * 10_000
     image = {"type": "base64", "media_type": "image/png", "data": data}
     shown = [{"role": "user", "content": [{"type": "image", "source": image}]}]
-    with client_of(api) as client:
-        count = client.messages.count_tokens
-        bare = count(model=MODEL, messages=GO).input_tokens
-        full = count(model=MODEL, messages=GO, system="Be brief. " * 70, tools=TOOLS).input_tokens
-        assert full > bare + 200
-        assert 1_500 < count(model=MODEL, messages=shown).input_tokens < 1_600
+    count = client_of(api).messages.count_tokens
+    bare = count(model=MODEL, messages=GO).input_tokens
+    full = count(model=MODEL, messages=GO, system="Be brief. " * 70, tools=TOOLS).input_tokens
+    assert full > bare + 200
+    assert 1_500 < count(model=MODEL, messages=shown).input_tokens < 1_600
 
 
 def test_output_is_capped_and_can_be_counted_with_the_input(api: ScriptedApi):
@@ -233,17 +236,15 @@ def test_a_broken_stream_loses_no_step(api: ScriptedApi):
 
 def test_the_model_tells_its_window(api: ScriptedApi):
     api.window_tokens = 60_000
-    with client_of(api) as client:
-        model = client.models.retrieve(MODEL)
+    model = client_of(api).models.retrieve(MODEL)
     assert (model.max_input_tokens, model.max_tokens) == (60_000, 128_000)
 
 
 def test_the_whole_work_goes_through_with_its_tools():
-    with ScriptedApi(script=work(12)) as api, client_of(api) as client:
-        request = {"model": MODEL, "max_tokens": 1000, "tools": TOOLS}
+    with ScriptedApi(script=work(12)) as api:
         messages, turns = list(GO), 0
         while turns < 1:
-            reply = client.messages.create(messages=messages, **request).to_dict()
+            reply = ask(api, messages, tools=TOOLS)
             calls = [block for block in reply["content"] if block["type"] == "tool_use"]
             results = [
                 {

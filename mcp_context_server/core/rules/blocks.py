@@ -7,12 +7,14 @@ the rules that are broken, each with what is wrong and what to do.
 from collections.abc import Callable, Iterator, Mapping
 
 from mcp_context_server.core.messages import Block
-from mcp_context_server.core.rules.index import OWN_FIELDS
+from mcp_context_server.core.rules.index import LISTS, OWN_FIELDS
 from mcp_context_server.core.rules.naming import is_identifier
 from mcp_context_server.core.rules.request import Fault, ModelTraits, Request
 
 Broken = tuple[str, str]
 Check = Callable[[Block, str, ModelTraits], Iterator[Broken]]
+
+TEXT_OR_LIST = (str, *LISTS)
 
 SERVER_CALL = "srvtoolu_"
 """How the API's own call ids begin."""
@@ -43,7 +45,7 @@ def _text(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
     elif text.isspace():
         yield "R16", "is nothing but whitespace: remove the block"
     if len(block) > 2:
-        if role == "user" and block.get("citations"):
+        if role != "assistant" and block.get("citations"):
             yield "R23", "only an assistant's text may have citations: remove the field"
         if not OWN_FIELDS.isdisjoint(block):
             yield _foreign(block)
@@ -88,7 +90,7 @@ def _result(block: Block, role: str, traits: ModelTraits) -> Iterator[Broken]:
         yield "R0", "`tool_use_id` must be a string: give one or remove the block"
     elif id.startswith(SERVER_CALL):
         yield "R40", "the API answers its own calls: remove this result"
-    if not isinstance(block.get("content", ""), str | list | tuple):
+    if not isinstance(block.get("content", ""), TEXT_OR_LIST):
         yield CONTENT_OF_RESULT
     if not OWN_FIELDS.isdisjoint(block):
         yield _foreign(block)

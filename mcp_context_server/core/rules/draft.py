@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from mcp_context_server.core.messages import Block, Message, Messages
@@ -48,7 +49,7 @@ class Slot(NamedTuple):
         return Repair(rule, f"messages.{self.origin}{at}", what)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached property
 class Draft:
     """The state that repair steps hand on; each returns another one."""
 
@@ -60,6 +61,7 @@ class Draft:
     def messages(self) -> Messages:
         return tuple(slot.message for slot in self.slots)
 
+    @cached_property
     def request(self) -> Request:
         """The conversation as the rules see it."""
         return index([slot.message.wire() for slot in self.slots], self.terms)
@@ -96,6 +98,14 @@ def added(beside: Slot, where: str, role: str, *blocks: Block) -> Slot:
     """A message that was not there, beside one that was."""
     id = f"{beside.message.id}:{where}" if beside.message.id else ""
     return Slot(beside.origin, Message.model_validate({"id": id, "role": role, "content": blocks}))
+
+
+def is_same(block: Block, other: Block) -> bool:
+    """Whether two blocks say the same; one nested too deep to compare is like no other."""
+    try:
+        return block is other or block == other
+    except RecursionError:
+        return False
 
 
 def _last(values: Iterable[Any]) -> Any:

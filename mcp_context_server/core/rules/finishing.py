@@ -38,7 +38,7 @@ def drop_unfit_thinking(draft: Draft) -> Draft:
 def _first_unfit(draft: Draft) -> tuple[int, str]:
     """The index of the first message whose thinking must go, and the rule that says so."""
     if draft.terms.originals:
-        faults = faults_of(draft.request(), (check_thinking_is_unaltered,))
+        faults = faults_of(draft.request, (check_thinking_is_unaltered,))
         found = ((int(fault.path.split(".")[1]), fault.rule) for fault in faults)
         return min(found, default=(len(draft.slots), ""))
     if draft.terms.traits.binds_thinking:
@@ -61,7 +61,7 @@ def _without_thinking_from(draft: Draft, start: int, rule: str) -> Draft:
 
 def limit_breakpoints(draft: Draft) -> Draft:
     """Cache marks within their number, the latest kept, and no long one after a short one."""
-    request = draft.request()
+    request = draft.request
     if not request.marked:
         return draft
     faults = faults_of(request, (check_breakpoints,))
@@ -107,8 +107,8 @@ def _fit_result(block: Block, calls: Mapping[str, Block]) -> Block:
     call = calls.get(text_of(block.get("tool_use_id"))) if is_result(block) else None
     if call is None:
         return block
-    toolset, kinds = call.get("toolset_name"), result_kinds(call)
-    if toolset is not None and block.get("toolset_name") != toolset:
+    toolset, kinds = text_of(call.get("toolset_name")), result_kinds(call)
+    if toolset and block.get("toolset_name") != toolset:
         block = {**block, "toolset_name": toolset}
     if kinds and not holds_only(block, kinds):
         kept = [inner for inner in nested_blocks(block) if inner.get("type") in kinds]

@@ -11,6 +11,9 @@ OWN_FIELDS = frozenset(Message.model_fields) - {"id", "role", "content", "model"
 
 _ROLES: tuple[object, ...] = tuple(WIRE_FIELDS)
 
+LISTS = (list, tuple)
+"""Spelled out once: a union of types is made anew, and checked slowly, wherever it stands."""
+
 NESTED_DEPTH = 2
 """How deep content stands in content: a result holds search results, which hold text."""
 
@@ -39,7 +42,7 @@ def _turned(request: Request, number: int, message: Mapping[str, Any]) -> Turned
         role = ""
     elif len(message) > 2 or "content" not in message:
         _check_keys(request, number, message, role)
-    if isinstance(content, list | tuple):
+    if isinstance(content, LISTS):
         blocks = _sites(request, number, role, cast("Sequence[object]", content), ())
     elif isinstance(content, str):
         blocks = [Site(number, (), role, {"type": "text", "text": content})] if content else []
@@ -76,7 +79,7 @@ def _sites(
         if "cache_control" in block and block["cache_control"] is not None:
             request.marked.append(site)
         inner = block.get("content")
-        if isinstance(inner, list | tuple) and len(within) < NESTED_DEPTH:
+        if isinstance(inner, LISTS) and len(within) < NESTED_DEPTH:
             _sites(request, number, role, cast("Sequence[object]", inner), site.at)
     return found
 

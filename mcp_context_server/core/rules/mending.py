@@ -19,7 +19,7 @@ def mended(
     draft: Draft, checks: Iterable[Callable[[Request], Iterable[Fault]]], mends: Mends
 ) -> Draft:
     """The draft with each fault that these checks find mended where it stands."""
-    return mended_at(draft, faults_of(draft.request(), checks), mends)
+    return mended_at(draft, faults_of(draft.request, checks), mends)
 
 
 def mended_at(draft: Draft, faults: Iterable[Fault], mends: Mends) -> Draft:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple, cast
@@ -13,7 +13,7 @@ from mcp_context_server.core.messages import Block, is_blocks, is_thinking
 DIGEST_BYTES = 16
 """Length of a digest: enough that no two blocks share one."""
 
-SEALED_DEPTH = 4
+SEALED_DEPTH = 8
 """How deep encrypted parts are looked for inside a block."""
 
 
@@ -41,11 +41,11 @@ class Originals:
     """Digests of compaction blocks, and of every encrypted part."""
 
     @classmethod
-    def of(cls, messages: Sequence[Mapping[str, Any]]) -> "Originals":
+    def of(cls, messages: Iterable[object]) -> "Originals":
         """The originals of a conversation, as it would have been sent had nothing been cleared."""
         thoughts, sealed = defaultdict[str, list[Thought]](list), set[str]()
         by_message, prefix, position = dict[int, tuple[str, ...]](), Prefix(), count()
-        for number, message in enumerate(messages):
+        for number, message in enumerate(map(_as_object, messages)):
             run, own = 0, list[str]()
             for block in blocks_of(message):
                 if is_thinking(block):
@@ -101,6 +101,10 @@ def sealed_parts(block: Mapping[str, Any]) -> Iterator[str]:
         yield from (_digest(part) for part in _encrypted(block, SEALED_DEPTH))
 
 
+def _as_object(value: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
 def _encrypted(value: object, depth: int) -> Iterator[object]:
     if isinstance(value, Mapping):
         for name, inner in cast("Mapping[object, object]", value).items():
@@ -108,9 +112,9 @@ def _encrypted(value: object, depth: int) -> Iterator[object]:
                 yield inner
             elif depth:
                 yield from _encrypted(inner, depth - 1)
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, list | tuple) and depth:
         for inner in cast("Sequence[object]", value):
-            yield from _encrypted(inner, depth)
+            yield from _encrypted(inner, depth - 1)
 
 
 def _digest(value: object) -> str:
@@ -118,10 +122,10 @@ def _digest(value: object) -> str:
 
 
 def _canonical(value: object) -> bytes:
-    """JSON with sorted names; what is no JSON, or nested too deep for it, by its own words."""
-    try:
-        return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
-    except (TypeError, ValueError):
-        return json.dumps(value, skipkeys=True, default=str, check_circular=True).encode()
-    except RecursionError:
-        return b"nested too deep"
+    """JSON with sorted names; what is no JSON as near to it as can be."""
+    for how in ({"sort_keys": True}, {"skipkeys": True, "default": str}):
+        try:
+            return json.dumps(value, **cast("dict[str, Any]", how)).encode()
+        except (TypeError, ValueError, RecursionError):
+            continue
+    return b"unreadable"

@@ -2,11 +2,11 @@
 
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mcp_context_server.core.messages import Block, Message, is_call, is_result, is_thinking
 from mcp_context_server.core.rules.blocks import SERVER_CALL
-from mcp_context_server.core.rules.draft import Draft, Repair, Slot, added, joined
+from mcp_context_server.core.rules.draft import Draft, Repair, Slot, added, is_same, joined
 from mcp_context_server.core.rules.naming import Names, is_identifier
 
 REMOVED = "[result removed]"
@@ -90,11 +90,12 @@ class _Call:
 
 @dataclass(slots=True, frozen=True)
 class _Pairs:
-    """Which result answers which call, and which results answer none."""
+    """Which result answers which call, which answer none, and which calls only repeat another."""
 
     calls: list[_Call] = field(default_factory=list[_Call])
     orphans: list[_Result] = field(default_factory=list[_Result])
     second: list[_Result] = field(default_factory=list[_Result])
+    repeated: list[_Call] = field(default_factory=list[_Call])
 
 
 def pair_results(draft: Draft) -> Draft:
@@ -133,7 +134,18 @@ def _paired(slots: Sequence[Slot]) -> _Pairs:
         if call.result is None and early.get(call.block["id"]):
             call.result = early[call.block["id"]].popleft()
     pairs.orphans.extend(result for results in early.values() for result in results)
-    return pairs
+    pairs.repeated.extend(_repeated(pairs.calls))
+    gone = {(call.slot, call.at) for call in pairs.repeated}
+    return replace(pairs, calls=[c for c in pairs.calls if (c.slot, c.at) not in gone])
+
+
+def _repeated(calls: Sequence[_Call]) -> Iterator[_Call]:
+    """Calls without a result that say again what a call of their message has said."""
+    first: dict[tuple[int, str], _Call] = {}
+    for call in calls:
+        before = first.setdefault((call.slot, call.block["id"]), call)
+        if call.result is None and call is not before and is_same(call.block, before.block):
+            yield call
 
 
 def _calls_and_results(slots: Sequence[Slot]) -> Iterator[_Call | _Result]:
@@ -177,7 +189,7 @@ def _rebuilt(slots: Sequence[Slot], pairs: _Pairs, open_at: int) -> Iterator[Slo
     moved = _moved_whole(slots, pairs, answers)
     taken = {number for sources in moved.values() for number in sources}
     renamed = {(call.slot, call.at): call for call in pairs.calls if call.id != call.block["id"]}
-    role = ""
+    repeated, role = {(call.slot, call.at) for call in pairs.repeated}, ""
     for number, slot in enumerate(slots):
         sources = [slots[source] for source in moved.get(number - 1, ())]
         front = answers.get(number - 1, [])
@@ -187,7 +199,7 @@ def _rebuilt(slots: Sequence[Slot], pairs: _Pairs, open_at: int) -> Iterator[Slo
         rest = [
             {**block, "id": renamed[number, at].id} if (number, at) in renamed else block
             for at, block in enumerate(slot.blocks)
-            if not _is_client_result(block)
+            if not _is_client_result(block) and (number, at) not in repeated
         ]
         spare = 0 <= open_at < number or _may_go(slots, number, role)
         if number in taken or (spare and slot.blocks and not (front or rest)):
@@ -289,6 +301,8 @@ def _notes(slots: Sequence[Slot], pairs: _Pairs, open_at: int) -> Iterator[Repai
         yield _note(slots, result, "R6", f"Removed a second result of {_asked(result)}.")
     for result in pairs.orphans:
         yield _note(slots, result, "R4", f"Removed a result of {_asked(result)}, asked nowhere.")
+    for call in pairs.repeated:
+        yield _note(slots, call, "R5", f"Removed the call {call.block['id']!r}, made twice.")
     for call in pairs.calls:
         id = call.block["id"]
         if call.id != id:

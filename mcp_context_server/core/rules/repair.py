@@ -12,6 +12,7 @@ from mcp_context_server.core.rules.finishing import (
     fit_special_results,
     limit_breakpoints,
 )
+from mcp_context_server.core.rules.identifying import identify_calls
 from mcp_context_server.core.rules.ordering import (
     alternate_roles,
     end_with_the_user,
@@ -26,6 +27,7 @@ from mcp_context_server.core.rules.serverside import pair_server_blocks
 from mcp_context_server.core.rules.table import CHECKS, faults_of
 
 STEPS: tuple[Step, ...] = (
+    identify_calls,  # by their order, where they have no ids
     mend_blocks,  # what is wrong with one block alone
     place_system_messages,  # they may stand between calls and results
     join_chunks,  # of one response, where they need each other
@@ -77,7 +79,7 @@ def repair(
         earlier_calls=earlier_calls,
     )
     draft = Draft(tuple(Slot(at, message) for at, message in enumerate(messages)), terms)
-    if not faults_of(draft.request(), CHECKS):
+    if not faults_of(draft.request, CHECKS):
         return (messages if isinstance(messages, tuple) else tuple(messages)), ()
     for step in STEPS:
         draft = step(draft)

@@ -16,7 +16,7 @@ from mcp_context_server.core.rules.media import check_citations, check_media
 from mcp_context_server.core.rules.order import check_order, check_system_messages
 from mcp_context_server.core.rules.originals import Originals
 from mcp_context_server.core.rules.pairing import check_pairs, check_server_pairs
-from mcp_context_server.core.rules.request import Fault, ModelTraits, Request, Terms
+from mcp_context_server.core.rules.request import Fault, ModelTraits, Request, Terms, object_of
 from mcp_context_server.core.rules.thinking import (
     check_sealed_parts,
     check_thinking_is_unaltered,
@@ -151,7 +151,7 @@ def validate(
     """
     terms = Terms(
         traits=traits or ModelTraits(),
-        body=request,
+        body=None if request is None else object_of(request),
         betas=betas,
         originals=originals,
         open_tail=open_tail,

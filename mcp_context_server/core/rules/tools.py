@@ -124,44 +124,47 @@ def check_references(request: Request) -> Iterator[Fault]:
             yield Fault("R49", path, f"no tool {name!r} is defined: send it in `tools`")
     for site in request.of_kind("tool_addition", "tool_removal"):
         tool = object_of(site.block.get("tool"))
-        name = tool.get("name")
+        name = text_of(tool.get("name"))
         if tool.get("type") == "tool_reference" and known is not None and name not in known:
             yield Fault("R51", site.path, f"no tool {name!r} is defined: send it in `tools`")
 
 
-def _defined(request: Request) -> Collection[object] | None:
+def _defined(request: Request) -> Collection[str] | None:
     """Names of the tools a request defines; None where they can't all be known."""
     tools = [tool for _, tool in request.objects("tools")]
     if request.terms.body is None or any("toolset" in text_of(tool.get("type")) for tool in tools):
         return None
     added = (object_of(site.block.get("tool")) for site in request.of_kind("tool_addition"))
     inline = (object_of(tool.get("definition")).get("name") for tool in added)
-    return {name for name in (*(tool.get("name") for tool in tools), *inline) if name}
+    return {text_of(name) for name in (*(tool.get("name") for tool in tools), *inline)}
 
 
-def _references(request: Request) -> Iterator[tuple[str, object]]:
+def _references(request: Request) -> Iterator[tuple[str, str]]:
     for site in request.everywhere("tool_reference"):
-        yield site.path, site.block.get("tool_name")
+        yield site.path, text_of(site.block.get("tool_name"))
     for site in request.of_kind("tool_search_tool_result"):
         found = list_of(object_of(site.block.get("content")).get("tool_references"))
         for number, reference in enumerate(found):
             path = f"{site.path}.content.tool_references.{number}"
-            yield path, object_of(reference).get("tool_name")
+            yield path, text_of(object_of(reference).get("tool_name"))
 
 
 def check_special_results(request: Request) -> Iterator[Fault]:
     """Results of toolset members and of calls that code made are of the kinds allowed."""
-    calls = {site.block.get("id"): site.block for site in request.of_kind("tool_use")
-             if "toolset_name" in site.block or "caller" in site.block}  # fmt: skip
+    calls = {
+        text_of(site.block.get("id")): site.block
+        for site in request.of_kind("tool_use")
+        if "toolset_name" in site.block or "caller" in site.block
+    }
     for site in request.of_kind("tool_result") if calls else ():
-        call = calls.get(_key(site))
+        call = calls.get(text_of(site.block.get("tool_use_id")))
         if call is not None:
             yield from _check_result_of(site, call)
 
 
 def _check_result_of(site: Site, call: Wire) -> Iterator[Fault]:
-    toolset, kinds = call.get("toolset_name"), result_kinds(call)
-    if toolset is not None and site.block.get("toolset_name") != toolset:
+    toolset, kinds = text_of(call.get("toolset_name")), result_kinds(call)
+    if toolset and site.block.get("toolset_name") != toolset:
         what = f"the result of a member of {toolset!r} names it too: set `toolset_name`"
         yield Fault("R11", site.path, what)
     if kinds and not holds_only(site.block, kinds):
@@ -173,7 +176,7 @@ def result_kinds(call: Wire) -> tuple[str, ...]:
     """The types of block that a call's result may hold; none named where all are allowed."""
     if _by_code(call):
         return ("text",)
-    return ("text", "image", "browser_state") if call.get("toolset_name") is not None else ()
+    return ("text", "image", "browser_state") if text_of(call.get("toolset_name")) else ()
 
 
 def _by_code(block: Wire) -> bool:
@@ -194,8 +197,3 @@ def check_container(request: Request) -> Iterator[Fault]:
 def holds_only(result: Wire, kinds: Collection[str]) -> bool:
     """Whether a result holds text alone or blocks of these types."""
     return all(inner.get("type") in kinds for inner in nested_blocks(result))
-
-
-def _key(site: Site) -> str | None:
-    id = site.block.get("tool_use_id")
-    return id if isinstance(id, str) else None

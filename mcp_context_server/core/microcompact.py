@@ -1,0 +1,230 @@
+"""Micro-compact: old results give way to placeholders before a turn is sent.
+
+Three occasions, at most one a turn: the conversation rested for so long that nothing
+of it is cached any more; the window forces it; the cost model says that it pays. What
+the model has not seen yet, and the newest results, always stay.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from mcp_context_server.core.caching import ClearingCost, clearing_cost
+from mcp_context_server.core.clearing import (
+    ToolResult,
+    cleared_ids,
+    clearing,
+    result_tokens,
+    tool_results,
+    unseen_from,
+)
+from mcp_context_server.core.clock import age_seconds
+from mcp_context_server.core.edits import Change, Delegate, Replace
+from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.session import fixed_tokens
+from mcp_context_server.core.spill import is_exempt
+from mcp_context_server.core.tokens import tally_messages
+from mcp_context_server.core.tool_roles import COMMAND_TOOLS, COMPACTABLE, ToolRole, tool_role
+from mcp_context_server.core.turn import Step, Turn
+
+OTHER = len(COMPACTABLE)
+"""The rank of tools nobody knows: behind all that are known to be compactable."""
+
+
+def microcompact(turn: Turn) -> Step | None:
+    """The stage: the first of the three occasions that applies."""
+    if not turn.policy.micro_compact:
+        return None
+    return _after_a_rest(turn) or _for_room(turn) or _where_it_pays(turn)
+
+
+def clear_queued(turn: Turn) -> Step | None:
+    """The stage: what was to be snipped at no cost, once the cache is cold or space is needed."""
+    if not turn.session.queued or not (turn.is_pressed or is_cold(turn)):
+        return None
+    asked = {id for _, queue in turn.session.queued for id in queue.tool_use_ids}
+    settled = cleared_ids(turn.session)
+    results = [r for r in tool_results(turn.view) if r.id in asked and r.id not in settled]
+    changes = _placeholders(turn, results)
+    if not changes:
+        return None
+    why = "cache_cold" if is_cold(turn) else "window"
+    edit = Replace(at=turn.at, stage="snip", trigger="manual", changes=tuple(changes))
+    return Step((edit,), why, cost_of(turn, changes))
+
+
+def idle_seconds(turn: Turn) -> float | None:
+    """How long ago the model last spoke; None where that is not known for certain."""
+    last = unseen_from(turn.view) - 1
+    return age_seconds(turn.view[last].timestamp, turn.now) if last >= 0 else None
+
+
+def is_cold(turn: Turn) -> bool:
+    """Whether what was cached of the conversation has lapsed."""
+    idle, terms = idle_seconds(turn), turn.model.cache
+    lifetime = terms.ttl_seconds if turn.policy.cache_ttl == "5m" else terms.long_ttl_seconds
+    return idle is not None and idle >= lifetime
+
+
+# ── the occasions ────────────────────────────────────────────────────────────
+
+
+def _after_a_rest(turn: Turn) -> Step | None:
+    """Clears all but the newest compactable results of a main session that rested long enough."""
+    if not turn.policy.time_clearing or turn.kind != "main":
+        return None
+    idle = idle_seconds(turn)
+    if idle is None or idle < turn.policy.time_clearing_minutes * 60:
+        return None
+    found = _clearable(turn, keep=turn.policy.keep_recent, least_known=True)
+    return _step(turn, _placeholders(turn, found), "idle")
+
+
+def _for_room(turn: Turn) -> Step | None:
+    """Clears down to the low-water mark where the window forces it, the least valuable first."""
+    if not turn.is_pressed or _clears_elsewhere(turn):
+        return None
+    used, threshold = turn.used, turn.window.auto_compact
+    target = used - threshold * turn.policy.clear_to_fraction
+    found = _clearable(turn, keep=turn.policy.keep_recent)
+    changes = _placeholders(turn, found, target)
+    if used - _freed(changes) >= turn.window.blocking:
+        changes = _placeholders(turn, _clearable(turn, keep=1), target)
+    least = threshold * turn.policy.clear_at_least_fraction
+    helps = used - _freed(changes) < threshold or used >= turn.window.blocking
+    if _freed(changes) < least and not helps:
+        return None
+    return _step(turn, changes, "window")
+
+
+def _where_it_pays(turn: Turn) -> Step | None:
+    """Clears above the warning threshold where that costs less than keeping."""
+    if not turn.policy.clear_when_it_pays or turn.used < turn.window.warning:
+        return None
+    if turn.is_pressed or _clears_elsewhere(turn):
+        return None
+    changes = _placeholders(turn, _clearable(turn, keep=turn.policy.keep_recent))
+    least = turn.window.auto_compact * turn.policy.clear_at_least_fraction
+    if not changes or _freed(changes) < least:
+        return None
+    cost = cost_of(turn, changes)
+    return _step(turn, changes, "pays") if cost.verdict == "clear" else None
+
+
+def _clears_elsewhere(turn: Turn) -> bool:
+    """Whether the API or the host does the clearing, and the window leaves it the time."""
+    return can_delegate(turn) and turn.used < turn.window.blocking
+
+
+def can_delegate(turn: Turn) -> bool:
+    """Whether clearing can be left to the API, or to a host's own cache."""
+    if turn.kind != "main" or turn.policy.edit_path == "off":
+        return False
+    return turn.policy.edit_path == "host" or turn.model.supports_context_management
+
+
+def delegate(turn: Turn) -> Delegate | None:
+    """What a host is to clear in its own cache next; None where there is nothing new."""
+    if not turn.is_pressed:
+        return None
+    asked = {id for told in turn.session.delegated for id in told.tool_use_ids}
+    found = [r for r in _clearable(turn, keep=turn.policy.keep_recent) if r.id not in asked]
+    target = turn.used - turn.window.auto_compact * turn.policy.clear_to_fraction
+    changes = _placeholders(turn, found, target)
+    ids = tuple(c.tool_use_id for c in changes if c.tool_use_id is not None)
+    return Delegate(at=turn.at, tool_use_ids=ids, tokens_freed=_freed(changes)) if ids else None
+
+
+# ── what may go ──────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class Ranks:
+    """How soon the results of tools may go: the place of their role among the compactable."""
+
+    own: dict[str, ToolRole]
+    _known: dict[str, int | None] = field(default_factory=dict[str, int | None])
+
+    def of(self, result: ToolResult) -> int | None:
+        """The rank of a result; None where its tool's results never go."""
+        tool = result.tool
+        if tool.rsplit("__", 1)[-1] in COMMAND_TOOLS:
+            return self._rank(tool_role(tool, result.arguments, own=self.own))
+        if tool not in self._known:
+            self._known[tool] = self._rank(tool_role(tool, own=self.own))
+        return self._known[tool]
+
+    def _rank(self, role: ToolRole | None) -> int | None:
+        if role is None:
+            return OTHER
+        return COMPACTABLE.index(role) if role in COMPACTABLE else None
+
+
+def _clearable(turn: Turn, *, keep: int, least_known: bool = False) -> list[ToolResult]:
+    """The results that may go, those that lose their value soonest first, then the oldest.
+
+    The newest `keep` stay, at least one. `least_known` leaves out tools nobody knows.
+    """
+    settled, ranks = cleared_ids(turn.session), Ranks(dict(turn.policy.compactable_tools))
+    unseen = unseen_from(turn.view)
+    others = turn.policy.clear_other_tools and not least_known
+    found: list[tuple[int, int, ToolResult]] = []
+    for place, result in enumerate(tool_results(turn.view)):
+        rank = ranks.of(result)
+        if rank is None or (rank == OTHER and not others) or result.id in settled:
+            continue
+        if rank < OTHER or not is_exempt(turn.policy, result.tool):
+            found.append((rank, place, result))
+    found = found[: -max(1, keep)]
+    old = [each for each in found if each[2].index < unseen]
+    return [result for _, _, result in sorted(old, key=lambda each: each[:2])]
+
+
+def _placeholders(
+    turn: Turn, results: Iterable[ToolResult], enough: float = float("inf")
+) -> list[Change]:
+    """Placeholders for results in this order, until enough tokens are freed."""
+    changes: list[Change] = []
+    freed, session = 0, turn.session
+    for result in results:
+        if freed >= enough:
+            break
+        change = clearing(result, session, result_tokens(result, session.family))
+        if change is not None:
+            changes.append(change)
+            freed += change.tokens_freed
+    return changes
+
+
+def _freed(changes: Iterable[Change]) -> int:
+    return sum(change.tokens_freed for change in changes)
+
+
+def _step(turn: Turn, changes: Sequence[Change], why: str) -> Step | None:
+    if not changes:
+        return None
+    edit = Replace(at=turn.at, stage="microcompact", changes=tuple(changes))
+    return Step((edit,), why, cost_of(turn, changes))
+
+
+def cost_of(turn: Turn, changes: Sequence[Change]) -> ClearingCost:
+    """What these changes cost and save."""
+    changed = {change.message_id for change in changes}
+    first = next(i for i, message in enumerate(turn.view) if message.id in changed)
+    factor = turn.session.calibration.factor
+    before = fixed_tokens(turn.session) + factor * _tokens(turn, turn.view[:first])
+    behind = factor * _tokens(turn, turn.view[first:])
+    freed = _freed(changes)
+    return clearing_cost(
+        turn.model,
+        turn.policy,
+        before_tokens=round(before),
+        cleared_tokens=freed,
+        after_tokens=max(0, round(behind) - freed),
+        idle_seconds=idle_seconds(turn),
+        ttl=turn.policy.cache_ttl,
+        forced=turn.is_pressed,
+    )
+
+
+def _tokens(turn: Turn, view: Messages) -> float:
+    return tally_messages(view, turn.session.family).total
