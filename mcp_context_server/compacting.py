@@ -23,6 +23,7 @@ from mcp_context_server.core.compaction import (
     Selection,
     Wish,
     compact_edit,
+    counter,
     human_texts,
     prompt_for,
     put_in,
@@ -558,7 +559,7 @@ async def _judged(turn: Turn, chosen: Selection, written: Written, name: str) ->
     text = read_summary(
         written.text,
         replaced_tokens=chosen.dropped_tokens,
-        count=quick_count,
+        count=counter(turn.session),
         stop_reason=written.stop_reason,
         policy=turn.policy,
     )
