@@ -305,7 +305,7 @@ def prepared_of(
         messages=tuple(message.wire() for message in session.view) if with_view else None,
         changes=tuple(changes) if changes is not None else None,
         request=RequestParts(
-            max_tokens=_max_tokens(window, planned.used_tokens),
+            max_tokens=_lowered(session, _max_tokens(window, planned.used_tokens)),
             betas=planned.additions.betas,
             context_management=planned.additions.context_management,
             thinking=planned.additions.thinking,
@@ -319,6 +319,11 @@ def prepared_of(
         start_subagents=False if planned.no_new_subagents else None,
         version=session.version,
     )
+
+
+def _lowered(session: Session, max_tokens: int) -> int:
+    """A maximum output, no higher than what an overflow lowered it to."""
+    return min(max_tokens, session.recovery.max_tokens or max_tokens)
 
 
 REFERENCES_SHOWN = 50

@@ -88,6 +88,102 @@ class Snipped(Result):
     version: int
 
 
+class KeptSegment(BaseModel):
+    """What of the compacted range stays verbatim, by ids."""
+
+    model_config = ConfigDict(frozen=True)
+
+    head: str
+    anchor: str
+    """The message it stands behind: the summary."""
+    tail: str
+
+
+class NewBoundary(BaseModel):
+    """A compaction that was just made, or would be."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    trigger: Literal["auto", "manual", "host"]
+    at: str | None = None
+    last_message_id: str
+    discovered_tools: tuple[str, ...] = ()
+    kept_segment: KeptSegment | None = None
+
+
+class Tried(BaseModel):
+    """A summarizer that gave nothing that could be used."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summarizer: str
+    reason: str
+
+
+class Missing(BaseModel):
+    """What a summary did not carry over, and the server added as far as its budget reached."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sections: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+
+
+class PutBack(BaseModel):
+    """What came back into the view after a compaction."""
+
+    model_config = ConfigDict(frozen=True)
+
+    files: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
+    """Files restored before and read again since."""
+
+
+class Compacted(Result):
+    status: Literal["done", "needs_summary", "running", "nothing_to_do", "failed"]
+    boundary: NewBoundary | None = None
+    summarizer: str | None = None
+    tried: tuple[Tried, ...] | None = None
+    """Summarizers before it in the chain that failed, in order."""
+    retries: int | None = None
+    """How often the call for the summary overflowed and was made smaller."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    restored: PutBack | None = None
+    missing: Missing | None = None
+    summary: str | None = None
+    ticket: str | None = None
+    prompt: str | None = None
+    max_summary_tokens: int | None = None
+    reason: str | None = None
+    notes: tuple[str, ...] | None = None
+    dry_run: bool | None = None
+    undone: str | None = None
+    """Id of the boundary that was taken back."""
+    version: int
+
+
+class Recovered(Result):
+    kind: str
+    limit: int | None = None
+    used: int | None = None
+    gap: int | None = None
+    stage: Literal[
+        "lower_max_tokens", "drop_media", "collapse_drain", "reactive_compact", "give_up"
+    ]
+    retry: bool
+    max_tokens: int | None = None
+    reason: str
+    run_stop_hooks: bool
+    used_tokens: int
+    version: int
+
+
 class AppliedStage(BaseModel):
     """What one stage did to the view before a turn."""
 

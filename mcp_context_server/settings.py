@@ -68,12 +68,12 @@ class Settings(BaseModel):
 
     # ── summaries ────────────────────────────────────────────────────────────
     summarizers: Annotated[tuple[Summarizer, ...], BeforeValidator(_names)] = (
-        "agent",
         "sampling",
         "anthropic",
         "extractive",
     )
-    """Which summarizers are tried, in this order."""
+    """Which summarizers are tried, in this order. With `agent` first, a plain `compact` answers
+    with the prompt for the calling model to write the summary itself."""
     summary_model: str = ""
     """The model that summarizes, where it is not the session's own."""
     summary_url: str = Field(default="", pattern=r"^(https?://.+)?$")

@@ -26,6 +26,7 @@ from mcp_context_server.core.edits import (
     Learn,
     Mend,
     Queue,
+    Recover,
     RegisterTools,
     Replace,
     ReportFailure,
@@ -40,6 +41,7 @@ from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.messages import Message, Messages, is_call, is_result
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.recovery import RecoveryState, after_success
 from mcp_context_server.core.tokens import (
     EMPTY,
     Tally,
@@ -169,6 +171,8 @@ class Session:
     staged: tuple[Collapse, ...] = ()
     """Notes for groups of old rounds that are ready to be committed, oldest first."""
     breaker: Breaker = field(default_factory=Breaker)
+    recovery: RecoveryState = field(default_factory=RecoveryState)
+    """What was tried since the last response came back."""
 
     @property
     def family(self) -> str:
@@ -300,6 +304,7 @@ class _Ledger:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
+        self.recovery = session.recovery
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
@@ -312,6 +317,7 @@ class _Ledger:
         if message.role == "assistant":
             self.responses += 1
             self.last_response_at = message.timestamp or self.last_response_at
+            self.recovery = after_success(self.recovery)
 
     def _anchor(self, message: Message, tally: Tally) -> None:
         usage = normalise_usage(message.usage) if message.usage else None
@@ -355,6 +361,7 @@ class _Ledger:
             responses=self.responses,
             last_response_at=self.last_response_at,
             media=self.media,
+            recovery=self.recovery,
         )
 
 
@@ -420,7 +427,7 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
             return _retooled(replace(session, learned=MappingProxyType(learned)))
         case Follow():
             return replace(session, follow=edit)
-        case Queue() | Delegate() | StageNotes() | ReportFailure():
+        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
             return _noted(session, sequence, edit)
         case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
             return _rewritten(session, sequence, edit)
@@ -457,7 +464,9 @@ def _rewritten(
 
 
 def _noted(
-    session: Session, sequence: int, edit: Queue | Delegate | StageNotes | ReportFailure
+    session: Session,
+    sequence: int,
+    edit: Queue | Delegate | StageNotes | ReportFailure | Recover,
 ) -> Session:
     """What changes no view, but what is planned next."""
     match edit:
@@ -468,9 +477,20 @@ def _noted(
         case StageNotes():
             return replace(session, staged=(*session.staged, *edit.groups))
         case ReportFailure():
-            return replace(session, breaker=session.breaker.failed(edit.at, edit.reason))
+            failed = session.breaker.failed(edit.at, edit.reason, used_tokens=edit.used_tokens)
+            return replace(session, breaker=failed)
+        case Recover():
+            return _recovering(session, edit)
         case _:
             assert_never(edit)
+
+
+def _recovering(session: Session, edit: Recover) -> Session:
+    """The session after a refusal; an exact count in it is as good as a usage report."""
+    session = replace(session, recovery=edit.state)
+    if edit.input_tokens is None:
+        return session
+    return _anchored(session, Anchor(Usage(edit.input_tokens), session.tally, EMPTY, None))
 
 
 def _configured(session: Session, edit: Configure) -> Session:
@@ -611,10 +631,14 @@ def _after_compaction(session: Session, edit: Compact) -> Breaker:
     if edit.trigger != "auto":
         return Breaker()
     least = edit.tokens_before * session.policy.least_gain_fraction
-    if edit.tokens_before - edit.tokens_after >= least:
+    freed = edit.tokens_before - edit.tokens_after
+    if freed < least:
+        reason = f"no_gain: it freed {freed:,} of {edit.tokens_before:,} tokens"
+    elif not edit.leaves_room:
+        reason = f"no_room: {edit.tokens_after:,} tokens were left in use"
+    else:
         return Breaker()
-    freed = f"it freed {edit.tokens_before - edit.tokens_after:,} of {edit.tokens_before:,} tokens"
-    return session.breaker.failed(edit.at, freed)
+    return session.breaker.failed(edit.at, reason, used_tokens=edit.tokens_after)
 
 
 # ── tools ────────────────────────────────────────────────────────────────────

@@ -8,6 +8,7 @@ from mcp.server.mcpserver.tools import Tool as McpTool
 from mcp.types import CallToolResult, ToolAnnotations
 
 from mcp_context_server.tools.catalog import register_tools, tool_search
+from mcp_context_server.tools.compaction import compact, recover_overflow
 from mcp_context_server.tools.schema import slim
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
@@ -45,11 +46,13 @@ def offered() -> tuple[Tool, ...]:
     return (
         Tool(estimate_tokens, "Estimate tokens", _reads()),
         Tool(context_status, "Context status", _reads()),
+        Tool(compact, "Compact the conversation", _writes()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),
         Tool(tool_search, "Find a tool", _writes(idempotent_hint=True)),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),
+        Tool(recover_overflow, "Recover from an overflow", _writes(), for_agents=False),
         Tool(prepare_turn, "Prepare a turn", _writes(idempotent_hint=True), for_agents=False),
         Tool(register_tools, "Register tools", _writes(idempotent_hint=True), for_agents=False),
     )
