@@ -10,6 +10,7 @@ ContextServerError
 ├── VersionConflict       the session moved on since the version the caller saw
 ├── ReferenceNotFound
 ├── NothingToUndo         no edit of that kind stands in the session
+├── SummaryFailed         no summary that can be used; history is as it was
 ├── TranscriptUnreadable
 └── StoreUnavailable      the state can't be read or written
 """
@@ -92,6 +93,14 @@ class NothingToUndo(ContextServerError):
             "`context_status` with `detail` lists the edits that do."
         )
         self.what = what
+
+
+class SummaryFailed(ContextServerError):
+    """No summary that can be used came of a summarizer; history is as it was."""
+
+    def __init__(self, reason: str, *, fault: str = "error") -> None:
+        super().__init__(reason)
+        self.reason, self.fault = reason, fault
 
 
 class TranscriptUnreadable(ContextServerError):

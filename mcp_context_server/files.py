@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import anyio
 
@@ -19,13 +20,30 @@ class FileReader:
 
     async def read(self, path: str) -> str:
         """The text of a file. Raises `InvalidInput` where it may not or can't be read."""
-        resolved = await anyio.Path(path).expanduser()
-        resolved = Path(await resolved.resolve())
-        if not any(resolved.is_relative_to(root) for root in self.roots):
+        resolved = await _resolved(path)
+        if not self._allows(resolved):
             allowed = ", ".join(str(root) for root in self.roots) or "none"
             message = f"{path!r} is not below an allowed directory (allowed: {allowed})."
             raise InvalidInput(message)
         return await _read(resolved)
+
+    async def state(self, path: str) -> Literal["readable", "missing", "forbidden"]:
+        """Whether a file may be read and is there; of a forbidden one nothing more is told."""
+        try:
+            resolved = await _resolved(path)
+            if not self._allows(resolved):
+                return "forbidden"
+            return "readable" if await anyio.Path(resolved).is_file() else "missing"
+        except (OSError, ValueError, RuntimeError):
+            return "forbidden"
+
+    def _allows(self, resolved: Path) -> bool:
+        return any(resolved.is_relative_to(root) for root in self.roots)
+
+
+async def _resolved(path: str) -> Path:
+    expanded = await anyio.Path(path).expanduser()
+    return Path(await expanded.resolve())
 
 
 async def _read(path: Path) -> str:

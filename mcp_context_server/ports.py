@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
+from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry
+from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.prompts import Scope
 from mcp_context_server.core.turn import Kind
 
 Numbered = tuple[int, Entry]
@@ -66,6 +70,14 @@ class SessionStore(Protocol):
         """Forget a session and everything in it. Raises `SessionNotFound`."""
         ...
 
+    async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
+        """Keep tool definitions under their digest, once for all sessions, durably."""
+        ...
+
+    async def get_catalog(self, digest: str) -> Sequence[Definition] | None:
+        """The definitions under a digest, as they were put; None where there are none."""
+        ...
+
     async def aclose(self) -> None:
         """Let go of files and connections; nothing acknowledged depends on it."""
         ...
@@ -81,3 +93,65 @@ class SessionIds(Protocol):
     def __call__(self) -> str:
         """A new session id with at least 128 random bits."""
         ...
+
+
+SummarizerName = Literal["agent", "sampling", "anthropic", "endpoint", "extractive"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryTask:
+    """What a summarizer is to write, and from what."""
+
+    messages: Messages
+    """The messages that the summary stands for."""
+    prefix: Messages
+    """The view up to their end, as the model was sent it last."""
+    prompt: str
+    scope: Scope = "all"
+    instructions: tuple[str, ...] = ()
+    extractive_tokens: int
+    """Size of a summary that needs no model."""
+    max_tokens: int
+    """Most that a model may write."""
+    model: str = ""
+    window_tokens: int
+    """The window of the session's model."""
+    family: str
+    policy: Policy
+    system: str | Sequence[dict[str, Any]] | None = None
+    """The system prompt of the conversation's own requests, where it is known."""
+    tools: Sequence[dict[str, Any]] | None = None
+    """Their tool definitions, where they are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a summarizer wrote."""
+
+    text: str
+    stop_reason: str | None = None
+    """Why it stopped, in its provider's words."""
+    is_extracted: bool = False
+    """Whether it was drawn from the messages themselves, so that nothing has to be checked."""
+    retries: int = 0
+    """How often the call overflowed before it went through."""
+
+
+class Summarizer(Protocol):
+    async def summarize(self, task: SummaryTask) -> Written:
+        """A summary; the caller judges it. Raises `SummaryFailed`, and changes nothing."""
+        ...
+
+
+HookEvent = Literal["pre_compact", "post_compact", "session_start"]
+
+
+class HookRunner(Protocol):
+    async def __call__(self, event: HookEvent, facts: Mapping[str, Any]) -> Sequence[str]:
+        """Run an event's commands; what they said, a text each. Never raises."""
+        ...
+
+
+async def no_hooks(event: HookEvent, facts: Mapping[str, Any]) -> Sequence[str]:
+    """No commands are set."""
+    return ()

@@ -88,6 +88,102 @@ class Snipped(Result):
     version: int
 
 
+class KeptSegment(BaseModel):
+    """What of the compacted range stays verbatim, by ids."""
+
+    model_config = ConfigDict(frozen=True)
+
+    head: str
+    anchor: str
+    """The message it stands behind: the summary."""
+    tail: str
+
+
+class NewBoundary(BaseModel):
+    """A compaction that was just made, or would be."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    trigger: Literal["auto", "manual", "host"]
+    at: str | None = None
+    last_message_id: str
+    discovered_tools: tuple[str, ...] = ()
+    kept_segment: KeptSegment | None = None
+
+
+class Tried(BaseModel):
+    """A summarizer that gave nothing that could be used."""
+
+    model_config = ConfigDict(frozen=True)
+
+    summarizer: str
+    reason: str
+
+
+class Missing(BaseModel):
+    """What a summary did not carry over, and the server added as far as its budget reached."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sections: tuple[str, ...] = ()
+    requests: tuple[str, ...] = ()
+    identifiers: tuple[str, ...] = ()
+
+
+class PutBack(BaseModel):
+    """What came back into the view after a compaction."""
+
+    model_config = ConfigDict(frozen=True)
+
+    files: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
+    """Files restored before and read again since."""
+
+
+class Compacted(Result):
+    status: Literal["done", "needs_summary", "running", "nothing_to_do", "failed"]
+    boundary: NewBoundary | None = None
+    summarizer: str | None = None
+    tried: tuple[Tried, ...] | None = None
+    """Summarizers before it in the chain that failed, in order."""
+    retries: int | None = None
+    """How often the call for the summary overflowed and was made smaller."""
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    restored: PutBack | None = None
+    missing: Missing | None = None
+    summary: str | None = None
+    ticket: str | None = None
+    prompt: str | None = None
+    max_summary_tokens: int | None = None
+    reason: str | None = None
+    notes: tuple[str, ...] | None = None
+    dry_run: bool | None = None
+    undone: str | None = None
+    """Id of the boundary that was taken back."""
+    version: int
+
+
+class Recovered(Result):
+    kind: str
+    limit: int | None = None
+    used: int | None = None
+    gap: int | None = None
+    stage: Literal[
+        "lower_max_tokens", "drop_media", "collapse_drain", "reactive_compact", "give_up"
+    ]
+    retry: bool
+    max_tokens: int | None = None
+    reason: str
+    run_stop_hooks: bool
+    used_tokens: int
+    version: int
+
+
 class AppliedStage(BaseModel):
     """What one stage did to the view before a turn."""
 
@@ -202,6 +298,73 @@ class Formula(BaseModel):
     used: str
 
 
+class RegisteredTools(Result):
+    total: int
+    deferred: int
+    loaded: int
+    definition_tokens: int
+    """What all definitions would take in a prompt."""
+    threshold_tokens: int
+    """What unmarked definitions may take before they are deferred."""
+    active: bool
+    """Whether any tool is deferred."""
+    reason: str
+    prompt_tokens: int
+    """What those take that are loaded, and those found since."""
+    loaded_names: tuple[str, ...] | None = None
+    """Where some are deferred: the tools whose definitions stay in the prompt."""
+    discovered: tuple[str, ...] | None = None
+    """Deferred tools found so far."""
+    unavailable_servers: Mapping[str, str] | None = None
+    version: int
+
+
+class FoundTools(Result):
+    matches: tuple[str, ...]
+    query: str
+    total_deferred_tools: int
+    pending_mcp_servers: tuple[str, ...]
+    """Servers whose tools may yet come."""
+    tools: tuple[Mapping[str, Any], ...]
+    """Name, description and input_schema of the matches, as many as fit a budget."""
+    tool_references: tuple[Mapping[str, Any], ...]
+    """The matches as the content of a `tool_result`; empty if the model can't take them."""
+    nearest: tuple[str, ...]
+    """Names most like the query, where something asked for was not found."""
+    note: str | None = None
+
+
+class ServerTools(BaseModel):
+    """What one server's definitions take."""
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    tools: int
+    tokens: int
+
+
+class ToolsStatus(BaseModel):
+    """The registered tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    total: int
+    deferred: int
+    loaded: int
+    discovered: int
+    definition_tokens: int
+    prompt_tokens: int
+    threshold_tokens: int
+    active: bool
+    reason: str
+    unavailable_servers: Mapping[str, str] | None = None
+    servers: tuple[ServerTools, ...] | None = None
+    """Largest first."""
+    listing: str | None = None
+    """The deferred tools with their purposes, one a line, within a budget."""
+
+
 class Status(Result):
     model: str
     context_window: int
@@ -219,7 +382,7 @@ class Status(Result):
     breaker: Mapping[str, Any] | None = None
     boundary: Boundary | None = None
     memory: Mapping[str, Any] | None = None
-    tools: Mapping[str, Any] | None = None
+    tools: ToolsStatus | None = None
     queued: tuple[str, ...] | None = None
     """Ids of results that are cleared once the cache is cold, or the window forces it."""
     advice: str

@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -12,14 +12,21 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
+from mcp_context_server.compacting import Compactor
+from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
+from mcp_context_server.hooks import CommandHooks, read_hooks
 from mcp_context_server.identity import HostHint, Identity, no_hint
-from mcp_context_server.ports import SessionStore
+from mcp_context_server.ports import SessionStore, Summarizer, SummarizerName, no_hooks
+from mcp_context_server.prompts import add_prompts
 from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.summarizers.anthropic import AnthropicSummarizer
+from mcp_context_server.summarizers.endpoint import EndpointSummarizer
+from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 from mcp_context_server.tools import offered
 from mcp_context_server.tools.surface import App
 
@@ -67,15 +74,61 @@ def build_service(
         clock=time.time,
         new_id=new_session_id,
         policy=settings.policy(),
+        search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
     )
 
 
+def build_compactor(
+    settings: Settings, service: ContextService, *, project: Path | None = None
+) -> Compactor:
+    """The compactor that the settings ask for, with what can summarize.
+
+    `project` is the directory whose instruction files may say how to summarize.
+    """
+    made: dict[SummarizerName, Summarizer] = {}
+    if settings.summary_url:
+        key = settings.summary_key.get_secret_value() if settings.summary_key else ""
+        made["endpoint"] = EndpointSummarizer(settings.summary_url, settings.summary_model, key)
+    if settings.anthropic_api_key:
+        key, model = settings.anthropic_api_key.get_secret_value(), settings.summary_model
+        made["anthropic"] = AnthropicSummarizer(key, "" if settings.summary_url else model)
+    made["extractive"] = ExtractiveSummarizer()
+    order: list[SummarizerName] = []
+    for name in settings.summarizers:
+        order += _NAMES[name]
+    return Compactor(
+        service=service,
+        summarizers=made,
+        order=tuple(order),
+        hooks=CommandHooks(read_hooks(settings.hooks_file)) if settings.hooks_file else no_hooks,
+        instruction_files=tuple(str(project / name) for name in INSTRUCTION_FILES)
+        if project
+        else (),
+    )
+
+
+_NAMES: Mapping[str, tuple[SummarizerName, ...]] = {
+    "agent": ("agent",),
+    "sampling": ("sampling",),
+    "anthropic": ("endpoint", "anthropic"),
+    "extractive": ("extractive",),
+}
+"""Names of the chain that stand for more than one: an endpoint, where one is set, goes first."""
+
+INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
+"""Files of a project whose section “Compact Instructions” is added to every prompt."""
+
+
 def build_server(
-    service: ContextService, *, hint: HostHint = no_hint, tools: str = "all"
+    service: ContextService,
+    *,
+    hint: HostHint = no_hint,
+    tools: str = "all",
+    compactor: Compactor | None = None,
 ) -> MCPServer[App]:
     """An MCP server over a service; the service's store outlives it."""
-    state = App(service, Identity(service, hint))
+    state = App(service, Identity(service, hint), compactor or Compactor(service))
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncGenerator[App]:
@@ -89,10 +142,9 @@ def build_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
+        tools=[tool.made() for tool in offered() if tool.for_agents or tools == "all"],
     )
-    for tool in offered():
-        if tool.for_agents or tools == "all":
-            server.add_tool(tool.run, title=tool.title, annotations=tool.annotations)
+    add_prompts(server)
     return server
 
 

@@ -6,7 +6,13 @@ from pathlib import Path
 import anyio
 
 from mcp_context_server.hosts import OwnTranscript
-from mcp_context_server.server import build_server, build_service, log_to_stderr, open_store
+from mcp_context_server.server import (
+    build_compactor,
+    build_server,
+    build_service,
+    log_to_stderr,
+    open_store,
+)
 from mcp_context_server.settings import Settings, from_environment
 
 
@@ -22,6 +28,8 @@ async def _stdio(settings: Settings) -> None:
     try:
         service = build_service(settings, store, roots=settings.allowed_roots or (Path.cwd(),))
         hint = OwnTranscript(os.environ, Path.home(), Path.cwd())
-        await build_server(service, hint=hint, tools=settings.tools).run_stdio_async()
+        compactor = build_compactor(settings, service, project=Path.cwd())
+        server = build_server(service, hint=hint, tools=settings.tools, compactor=compactor)
+        await server.run_stdio_async()
     finally:
         await store.aclose()

@@ -68,12 +68,12 @@ class Settings(BaseModel):
 
     # ── summaries ────────────────────────────────────────────────────────────
     summarizers: Annotated[tuple[Summarizer, ...], BeforeValidator(_names)] = (
-        "agent",
         "sampling",
         "anthropic",
         "extractive",
     )
-    """Which summarizers are tried, in this order."""
+    """Which summarizers are tried, in this order. With `agent` first, a plain `compact` answers
+    with the prompt for the calling model to write the summary itself."""
     summary_model: str = ""
     """The model that summarizes, where it is not the session's own."""
     summary_url: str = Field(default="", pattern=r"^(https?://.+)?$")
@@ -126,8 +126,13 @@ def from_environment(
             **settings, policy_overrides=policy, warnings=tuple(dict.fromkeys(warnings))
         )
     except ValidationError as problem:
-        message = f"{problem.errors()[0]['loc'][0]}: {_reason(problem)}"
+        field = str(problem.errors()[0]["loc"][0])
+        message = f"{field} {settings[field]!r}: {_reason(problem)}. {HINTS.get(field, '')}".strip()
         raise InvalidInput(message) from problem
+
+
+HINTS: Mapping[str, str] = {"store": "Use sqlite:///PATH or memory: as the store."}
+"""What to give instead, for flags whose form is not plain from the error."""
 
 
 def default_store(data_dir: Path | None = None) -> str:

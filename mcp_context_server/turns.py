@@ -8,13 +8,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mcp_context_server.answers import prepared_of, snipped_of
+from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
 from mcp_context_server.core.caching import first_difference, place_breakpoints, split_system
+from mcp_context_server.core.catalog import is_marked_deferred
 from mcp_context_server.core.edits import Change, DropThinking, Edit, Entry, Replace, project
 from mcp_context_server.core.intake import mends
 from mcp_context_server.core.messages import Block, Messages
 from mcp_context_server.core.models import lookup
-from mcp_context_server.core.pipeline import Plan, plan
+from mcp_context_server.core.pipeline import Applied, Plan, plan
 from mcp_context_server.core.rules import repair, traits_of
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.snip import Selection, Snip, queue_snip, snip, undo_snip
@@ -81,13 +83,28 @@ class Preparing:
     """Sent along, but not appended yet; they count, and nothing else is done with them."""
     since_version: int | None = None
     output: Output = "view"
+    wait_seconds: float | None = None
+    """How long to wait for a summary; None for the policy's time."""
 
 
-async def prepare(service: ContextService, live: Live, asked: Preparing) -> Prepared:
-    """Plan the next turn, append what was planned, and answer what is to be sent."""
+async def prepare(
+    service: ContextService, live: Live, asked: Preparing, *, compactor: Compactor | None = None
+) -> Prepared:
+    """Plan the next turn, append what was planned, and answer what is to be sent.
+
+    Where the plan needs a summary, the `compactor` makes one, and the turn is planned anew.
+    """
     if asked.output == "changes" and asked.since_version is None:
         message = "Changes are told since a version: give `since_version`, 0 if you have nothing."
         raise InvalidInput(message)
+    live, planned = await _planned(service, live, asked)
+    if compactor is not None and planned.summary_needed is not None:
+        live, planned = await _compacted(service, live, asked, planned, compactor)
+    return await _answer(service, live, asked, planned)
+
+
+async def _planned(service: ContextService, live: Live, asked: Preparing) -> tuple[Live, Plan]:
+    """The plan for the turn, its edits appended."""
     record = live.record
     planned: Plan | None = None
 
@@ -98,13 +115,44 @@ async def prepare(service: ContextService, live: Live, asked: Preparing) -> Prep
 
     live = await service.write(record.session_id, record.principal, decide)
     assert planned is not None
-    return await _answer(service, live, asked, planned)
+    return live, planned
+
+
+async def _compacted(
+    service: ContextService, live: Live, asked: Preparing, first: Plan, compactor: Compactor
+) -> tuple[Live, Plan]:
+    """The turn after an automatic compaction; as it was, where that failed or still runs."""
+    record = live.record
+    wanted = Asked(
+        trigger="auto",
+        wait_seconds=asked.wait_seconds,
+        system=_system(live.session, asked) or None,
+        tools=tuple(map(dict, asked.tools)) or None,
+    )
+    outcome = await compactor.compact(live, wanted)
+    live = await service.load(record.session_id, record.principal)
+    if outcome.status == "running":
+        reason = "The conversation is being compacted: prepare the turn again in a few seconds."
+        return live, replace(first, session=live.session, action="wait", reason=reason)
+    live, second = await _planned(service, live, asked)
+    if outcome.edit is None or outcome.status != "done":
+        return live, replace(
+            second,
+            applied=(*first.applied, *second.applied),
+            summary_needed=None,
+            summary_withheld=f"compaction failed: {outcome.reason}",
+        )
+    edit = outcome.edit
+    freed = edit.tokens_before - edit.tokens_after
+    done = Applied("compact", edit.summarizer, freed, (edit.id,), None)
+    return live, replace(second, applied=(*first.applied, done, *second.applied))
 
 
 def _plan(service: ContextService, live: Live, asked: Preparing) -> Plan:
     session = live.session
     factor, family = session.calibration.factor, session.family
-    sent = tally_system(_system(session, asked), family) + tally_tools(asked.tools, family)
+    in_prompt = [tool for tool in asked.tools if not is_marked_deferred(tool)]
+    sent = tally_system(_system(session, asked), family) + tally_tools(in_prompt, family)
     turn = replace(
         turn_of(session, service.moment(), live.record.kind),
         pending_tokens=factor * tally_messages(asked.pending, family).total,

@@ -21,10 +21,18 @@ class Breaker:
     failed_at: str | None = None
     """ISO 8601; of the newest failure."""
     reason: str = ""
+    used_tokens: int = 0
+    """What was in use at a failure that trying again at that size would only repeat."""
 
-    def failed(self, at: str | None, reason: str) -> "Breaker":
+    def failed(self, at: str | None, reason: str, *, used_tokens: int = 0) -> "Breaker":
         """The breaker after one more failure."""
-        return replace(self, failures=self.failures + 1, failed_at=at, reason=reason)
+        return replace(
+            self,
+            failures=self.failures + 1,
+            failed_at=at,
+            reason=reason,
+            used_tokens=used_tokens,
+        )
 
 
 def breaker_state(breaker: Breaker, policy: Policy, now: float) -> State:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, assert_never
 
 from mcp_context_server.core.messages import Block, Message, Messages, Value, is_thinking
+from mcp_context_server.core.recovery import RecoveryState
 
 Trigger = Literal["auto", "manual", "host"]
 """What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""
@@ -141,9 +142,14 @@ class Compact(Value):
     kept: tuple[str, ...] = ()
     """Ids of messages of the range that stay, behind the summary."""
     attachments: tuple[Message, ...] = ()
-    """Restored files, plan, to-dos and hook results; they stand after what was kept."""
+    """Restored files, plan, to-dos and hook results; they stand after what was kept, and
+    before what came after the range."""
+    pins: tuple[str, ...] = ()
+    """Ids of kept messages that later compactions keep as well."""
     tokens_before: int = 0
     tokens_after: int = 0
+    leaves_room: bool = True
+    """Whether several turns fit before the next one; if not, it counts as a failure."""
     summarizer: str = ""
     discovered_tools: tuple[str, ...] = ()
 
@@ -202,6 +208,39 @@ class ReportFailure(Value):
     type: Literal["failure"] = "failure"
     at: str | None = None
     reason: str
+    used_tokens: int = 0
+    """What was in use, where trying again is no use until it has grown."""
+
+
+class Recover(Value):
+    """What was tried after a provider refused a request, until the next response."""
+
+    type: Literal["recover"] = "recover"
+    at: str | None = None
+    state: RecoveryState
+    input_tokens: int | None = None
+    """What the provider counted for the refused request, where it told exactly."""
+
+
+class RegisterTools(Value):
+    """Tool definitions taken into the session's catalogue, and which servers lack theirs."""
+
+    type: Literal["register_tools"] = "register_tools"
+    at: str | None = None
+    digest: str | None = None
+    """The definitions that are new or changed, by which the store keeps them; None: no such."""
+    pending_servers: tuple[str, ...] | None = None
+    """All servers that are still connecting; None leaves them as they were."""
+    disconnected_servers: tuple[str, ...] = ()
+    """Servers whose tools went away before these came."""
+
+
+class DiscoverTools(Value):
+    """Deferred tools that a search found; their definitions are in the prompt from now on."""
+
+    type: Literal["discover_tools"] = "discover_tools"
+    at: str | None = None
+    names: tuple[str, ...]
 
 
 class Undo(Value):
@@ -227,6 +266,9 @@ Edit = (
     | Delegate
     | StageNotes
     | ReportFailure
+    | RegisterTools
+    | DiscoverTools
+    | Recover
     | Undo
 )
 Entry = Message | Edit
@@ -247,6 +289,9 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "delegate": Delegate,
     "stage_notes": StageNotes,
     "failure": ReportFailure,
+    "register_tools": RegisterTools,
+    "discover_tools": DiscoverTools,
+    "recover": Recover,
     "undo": Undo,
 }
 
@@ -296,7 +341,9 @@ def apply(view: Messages, edit: Edit) -> Messages:
     match edit:
         case Configure() | ReportUsage() | Learn() | Follow() | Undo():
             return view
-        case Queue() | Delegate() | StageNotes() | ReportFailure():
+        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
+            return view
+        case RegisterTools() | DiscoverTools():
             return view
         case Replace():
             return _replace(view, edit.changes)
@@ -352,8 +399,8 @@ def position(view: Messages, message_id: str) -> int | None:
 
 def _compact(view: Messages, edit: Compact) -> Messages:
     leading, kept = _of_ids(view, edit.leading), _of_ids(view, edit.kept)
-    compacted = _splice(view, edit.first, edit.last, (*leading, *edit.messages, *kept))
-    return view if compacted is view else (*compacted, *edit.attachments)
+    inserted = (*leading, *edit.messages, *kept, *edit.attachments)
+    return _splice(view, edit.first, edit.last, inserted)
 
 
 def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from mcp_context_server.core.breaker import breaker_state
 from mcp_context_server.core.caching import ClearingCost
 from mcp_context_server.core.collapse import collapse
+from mcp_context_server.core.compaction import why_resting
 from mcp_context_server.core.edits import Delegate, DropThinking, Edit, Replace
 from mcp_context_server.core.media import drop_old_media
 from mcp_context_server.core.microcompact import can_delegate, clear_queued, delegate, microcompact
@@ -230,7 +231,7 @@ def why_no_summary(turn: Turn) -> str | None:
             f"system prompt and tools alone take {round(fixed):,} tokens, which no compaction "
             "makes smaller"
         )
-    return None
+    return why_resting(turn)
 
 
 def _action(

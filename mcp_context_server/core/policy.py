@@ -28,17 +28,24 @@ class FieldWeight(BaseModel):
     """How much a word here says about what the tool means."""
 
 
+ToolField = Literal[
+    "name", "server", "hint", "lead", "rest", "parameters", "parameter_texts", "compounds"
+]
+"""Name parts, server, search hint, the description's first sentence and its rest, parameter
+names and descriptions, and neighbouring name parts as one word."""
+
+
 class ToolRanking(BaseModel):
     """How tool search weighs what it finds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
-    fields: dict[str, FieldWeight] = {
+    fields: dict[ToolField, FieldWeight] = {
         "name": FieldWeight(weight=3.5, length_penalty=0.5, typical_terms=3, sense_weight=10),
         "server": FieldWeight(weight=4, length_penalty=0, typical_terms=2, sense_weight=7),
         "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5, sense_weight=10),
         "lead": FieldWeight(weight=1, length_penalty=0.55, typical_terms=10, sense_weight=10),
-        "rest": FieldWeight(weight=0.4, length_penalty=0.8, typical_terms=20, sense_weight=3),
+        "rest": FieldWeight(weight=0.4, length_penalty=0.8, typical_terms=20, sense_weight=0),
         "parameters": FieldWeight(weight=0.6, length_penalty=0.45, typical_terms=6, sense_weight=3),
         "parameter_texts": FieldWeight(
             weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
@@ -200,6 +207,37 @@ class Policy(BaseModel):
     """The newest rounds that are never folded."""
 
     # ── compaction ───────────────────────────────────────────────────────────
+    summary_output_tokens: int = Field(default=20_000, ge=1)
+    """Most that a call for a summary may write."""
+    summary_tokens: int = Field(default=8_000, ge=1)
+    """Size of an extractive summary for a full window; smaller windows get a share of it."""
+    summary_fraction: float = Field(default=0.5, gt=0, lt=1)
+    """Most of what it replaces that an extractive summary may take."""
+    least_summary_tokens: int = Field(default=60, ge=1)
+    """Where less room than this would be left for a summary, there is nothing to compact."""
+    pins_tokens: int = Field(default=2_000, ge=0)
+    """Most that pinned messages and standing rules may take after a compaction."""
+    kept_rounds_tokens: int = Field(default=15_000, ge=0)
+    """Most that the newest rounds kept verbatim may take, in proportion to the window."""
+    kept_fraction: float = Field(default=0.3, ge=0, lt=1)
+    """Most of a range that stays verbatim, beside its newest user message."""
+    growth_fraction: float = Field(default=0.02, ge=0, lt=1)
+    """Share of the effective window by which a view that a compaction could not make small
+    enough must grow before it is tried again."""
+    summary_retries: int = Field(default=3, ge=0)
+    """How often a call for a summary that overflowed is made again with less input."""
+    summary_drop_fraction: float = Field(default=0.2, gt=0, lt=1)
+    """Share of the rounds left out of a summary's input where an overflow names no figures."""
+    summary_margin_fraction: float = Field(default=0.05, ge=0, lt=1)
+    """Share of a summarizing model's window left free beside input and output."""
+    summary_old_result_tokens: int = Field(default=400, ge=1)
+    """The same for results other than the newest `keep_recent`."""
+    summary_result_tokens: int = Field(default=4_000, ge=1)
+    """Most of one result that the flattened input of a summary shows."""
+    summary_timeout_seconds: float = Field(default=300, gt=0)
+    """How long one summarizer may take."""
+    compact_wait_seconds: float = Field(default=45, ge=0)
+    """How long `compact` waits where the caller names no time; clients give up after 60."""
     session_memory_compact: bool = False
     """Whether a session memory with content serves as the summary, before any summarizer."""
 
@@ -232,6 +270,24 @@ class Policy(BaseModel):
     """How much of the newest text is read closely for names; bounds the cost on huge sessions."""
 
     # ── restoration ──────────────────────────────────────────────────────────
+    restored_files: int = Field(default=5, ge=0)
+    """How many of the most recently read files come back."""
+    restored_file_tokens: int = Field(default=5_000, ge=0)
+    """Most of one file, of which the beginning is kept."""
+    restored_files_tokens: int = Field(default=50_000, ge=0)
+    """Most that all restored files may take."""
+    restored_skill_tokens: int = Field(default=5_000, ge=0)
+    """Most of one skill."""
+    restored_skills_tokens: int = Field(default=25_000, ge=0)
+    """Most that all restored skills may take."""
+    restored_notes_tokens: int = Field(default=5_000, ge=0)
+    """Most that the plan, the to-do list, running work and tools may take."""
+    read_set_tokens: int = Field(default=1_500, ge=0)
+    """Most that the list of files read and changed may take."""
+    restored_fraction: float = Field(default=0.5, ge=0, lt=1)
+    """Share of what a compaction freed that restored files and skills may take again."""
+    restore_to_fraction: float = Field(default=0.6, gt=0, le=1)
+    """Share of the auto-compact threshold up to which is restored, below the warning at most."""
 
     # ── breaker ──────────────────────────────────────────────────────────────
     breaker_failures: int = Field(default=3, ge=1)

@@ -9,6 +9,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent
 
+from mcp_context_server.compacting import Compactor
 from mcp_context_server.errors import ContextServerError
 from mcp_context_server.identity import Call, Identity
 from mcp_context_server.results import Result
@@ -24,6 +25,7 @@ class App:
 
     service: ContextService
     identity: Identity
+    compactor: Compactor
 
 
 Ctx = Context[App]

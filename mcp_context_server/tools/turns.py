@@ -56,7 +56,9 @@ async def prepare_turn(
         int | None, Field(ge=0, description="Version of the copy that changes are applied to")
     ] = None,
     output: Literal["view", "changes", "none"] = "view",
-    wait_seconds: Annotated[float, Field(ge=0)] = 0,
+    wait_seconds: Annotated[
+        float | None, Field(ge=0, description="For a compaction, before `wait` is answered")
+    ] = None,
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Prepared]:
     """Make the next request fit: what to send, and whether to send it. Call it before each."""
@@ -67,8 +69,9 @@ async def prepare_turn(
         pending=given_messages(pending or ()),
         since_version=since_version,
         output=output,
+        wait_seconds=wait_seconds,
     )
-    prepared = await prepare(app(ctx).service, live, asked)
+    prepared = await prepare(app(ctx).service, live, asked, compactor=app(ctx).compactor)
     return answer(prepared, _prepared_line(prepared))
 
 

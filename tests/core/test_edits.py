@@ -67,7 +67,7 @@ def test_dropping_thinking_never_leaves_a_message_empty():
     assert [m.content for m in edited] == [(EMPTIED,), (text("x"),)]
 
 
-def test_a_compaction_puts_the_summary_first_and_attachments_last():
+def test_a_compaction_puts_the_summary_first_and_attachments_before_what_came_since():
     edit = Compact(
         id="b",
         first="m0",
@@ -75,7 +75,7 @@ def test_a_compaction_puts_the_summary_first_and_attachments_last():
         messages=(user("summary", id="s"),),
         attachments=(user("a file", id="f"),),
     )
-    assert [m.id for m in apply(VIEW, edit)] == ["s", "m4", "m5", "f"]
+    assert [m.id for m in apply(VIEW, edit)] == ["s", "f", "m4", "m5"]
 
 
 def test_a_collapse_folds_the_middle():

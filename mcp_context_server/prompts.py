@@ -1,0 +1,117 @@
+"""The MCP prompts of compaction: for a person in a host whose window can't be touched."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer
+from pydantic import Field
+
+from mcp_context_server.compacting import ticket_of
+from mcp_context_server.core.compaction import RESTORED, Nothing, Wish, select
+from mcp_context_server.core.messages import Message, message_text
+from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation, summary_in
+from mcp_context_server.core.turn import turn_of
+from mcp_context_server.errors import ContextServerError, InvalidInput
+from mcp_context_server.service import ContextService, Live
+from mcp_context_server.tools.surface import App, Ctx, app, session_of
+
+SESSIONS_LOOKED_AT = 20
+"""How many of a person's newest sessions are searched for a kept summary."""
+
+Instructions = Annotated[str, Field(description="What the summary must not lose")]
+
+
+def add_prompts(server: MCPServer[App]) -> None:
+    """Offer the prompts on a server."""
+    server.prompt(title="Compact this conversation")(compact)
+    server.prompt(title="Hand this conversation over")(handoff)
+    server.prompt(title="Resume a conversation")(resume)
+
+
+async def compact(
+    ctx: Ctx,
+    scope: Annotated[str, Field(description="all, from or up_to")] = "all",
+    instructions: Instructions = "",
+    pivot_message_id: str = "",
+    session_id: str = "",
+) -> str:
+    """Have the model write the summary that takes the place of the old messages."""
+    if scope not in _SCOPES:
+        message = f"scope is one of {', '.join(_SCOPES)}, not {scope!r}."
+        raise InvalidInput(message)
+    live = await session_of(ctx, session_id)
+    wish = Wish(scope=_SCOPES[scope], pivot=pivot_message_id)
+    return _asking(app(ctx), live, wish, instructions)
+
+
+_SCOPES: dict[str, Scope] = {"all": "all", "from": "from", "up_to": "up_to"}
+
+
+async def handoff(ctx: Ctx, instructions: Instructions = "", session_id: str = "") -> str:
+    """Have the model write this conversation's summary, and keep it for another one."""
+    live = await session_of(ctx, session_id)
+    return _asking(app(ctx), live, Wish(), instructions)
+
+
+def _asking(state: App, live: Live, wish: Wish, instructions: str) -> str:
+    """The prompt, and how the summary is handed over; also where the server saw no messages."""
+    wishes = (instructions,) if instructions.strip() else ()
+    session_id = live.record.session_id
+    prompt = state.compactor.prompt(live, wish, wishes)
+    turn = turn_of(live.session, state.service.moment(), live.record.kind)
+    chosen = select(turn, wish)
+    if prompt is None or isinstance(chosen, Nothing):
+        prompt, ticket = compaction_prompt(wish.scope, instructions=wishes), ""
+    else:
+        ticket = f", ticket={ticket_of(wish, chosen.last)!r}"
+    return (
+        f"{prompt}\n\nOnce it is written, hand it over with one call, the only one: `compact` "
+        f"with session_id={session_id!r}{ticket} and the whole text as `summary`."
+    )
+
+
+async def resume(
+    ctx: Ctx,
+    session_id: Annotated[
+        str, Field(description="The session to go on from; else the newest")
+    ] = "",
+) -> str:
+    """Start from the summary that was kept of an earlier conversation."""
+    service = app(ctx).service
+    if session_id:
+        live = await session_of(ctx, session_id)
+        return _resumed(live) or _no_summary(session_id)
+    here = await session_of(ctx, "")
+    for live in await _newest(service, here):
+        if text := _resumed(live):
+            return text
+    return _no_summary("")
+
+
+async def _newest(service: ContextService, here: Live) -> Sequence[Live]:
+    """A person's newest sessions, this one first."""
+    records = await service.store.records(here.record.principal)
+    found = [here]
+    for record, version in records[:SESSIONS_LOOKED_AT]:
+        if record.session_id != here.record.session_id and version:
+            found.append(await service.load(record.session_id, record.principal))
+    return found
+
+
+def _resumed(live: Live) -> str:
+    """The kept summary of a session, as a message to go on from; empty where there is none."""
+    kept = next((m for m in reversed(live.session.view) if _is_summary(m)), None)
+    if kept is None:
+        return ""
+    where = f"`recall` with session_id={live.record.session_id!r} finds them."
+    return continuation(summary_in(message_text(kept)), transcript=where)
+
+
+def _is_summary(message: Message) -> bool:
+    return (message.model_extra or {}).get(RESTORED) == "summary"
+
+
+def _no_summary(session_id: str) -> str:
+    which = f"session {session_id!r}" if session_id else "any session of yours"
+    message = f"No summary is kept in {which}. Use the prompt `handoff` there first."
+    raise ContextServerError(message)

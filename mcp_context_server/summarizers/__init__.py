@@ -1,0 +1,1 @@
+"""Summarizers behind the port `Summarizer`: embedded, by Anthropic's API, by an endpoint."""

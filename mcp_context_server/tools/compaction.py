@@ -1,0 +1,168 @@
+"""Tools that make the view smaller by a summary, and recover where a provider refused it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal
+
+from mcp import types
+from mcp.server.mcpserver import Resolve, Sample
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from mcp_context_server.compacted import compacted_of
+from mcp_context_server.compacting import Asked, Outcome, wish_of
+from mcp_context_server.core.compaction import Wish
+from mcp_context_server.errors import InvalidInput
+from mcp_context_server.recovering import Refusal, recover
+from mcp_context_server.results import Compacted, Recovered
+from mcp_context_server.sampling import sampling_question
+from mcp_context_server.service import Live
+from mcp_context_server.tools.sessions import SessionId
+from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+
+Scope = Literal["all", "from", "up_to"]
+Summarizer = Literal["auto", "extractive", "anthropic", "endpoint", "sampling", "agent"]
+
+
+async def host_summary(
+    ctx: Ctx,
+    session_id: str = "",
+    instructions: str = "",
+    scope: Scope = "all",
+    pivot_message_id: str = "",
+    summarizer: Summarizer = "auto",
+    summary: str = "",
+    ticket: str = "",
+    pin_message_ids: list[str] | None = None,
+    undo: bool = False,
+) -> Sample | None:
+    """The question to the host's model, where the client offers it and it is its turn."""
+    capabilities = ctx.client_capabilities
+    is_modern = (ctx.protocol_version or "") >= "2026-07-28"
+    if capabilities is None or capabilities.sampling is None:
+        return None
+    if not (is_modern or ctx.session.can_send_request):
+        return None
+    if summary or ticket or undo or summarizer not in ("auto", "sampling"):
+        return None
+    wish = Wish(scope=scope, pivot=pivot_message_id, pins=tuple(pin_message_ids or ()))
+    live = await session_of(ctx, session_id)
+    return sampling_question(app(ctx).compactor, live, wish, instructions, summarizer)
+
+
+@reporting_errors
+async def compact(
+    ctx: Ctx,
+    sampled: Annotated[types.CreateMessageResult | None, Resolve(host_summary)],
+    instructions: Annotated[str, Field(description="What the summary must not lose")] = "",
+    scope: Annotated[
+        Scope, Field(description="from: the pivot and what follows; up_to: what is before it")
+    ] = "all",
+    pivot_message_id: str = "",
+    summarizer: Annotated[
+        Summarizer, Field(description="agent: you write it; the prompt comes back")
+    ] = "auto",
+    summary: Annotated[str, Field(description="The summary you wrote")] = "",
+    ticket: Annotated[str, Field(description="From needs_summary, or from running")] = "",
+    pin_message_ids: Annotated[list[str] | None, Field(description="Stay verbatim")] = None,
+    wait_seconds: Annotated[float | None, Field(ge=0)] = None,
+    dry_run: bool = False,
+    undo: Annotated[bool, Field(description="Take back the newest compaction")] = False,
+    session_id: SessionId = "",
+) -> Annotated[CallToolResult, Compacted]:
+    """Replace old messages by a summary; best at the end of a piece of work. recall still finds
+    every original. With summarizer "agent" you get a prompt and a ticket: write the summary and
+    call again with both."""
+    live, compactor = await session_of(ctx, session_id), app(ctx).compactor
+    if undo:
+        return await _undone(ctx, live)
+    if ticket and not summary:
+        return _found(await compactor.find(live, ticket))
+    wish = Wish(scope=scope, pivot=pivot_message_id, pins=tuple(pin_message_ids or ()))
+    asked = Asked(
+        wish=wish_of(ticket) if ticket else wish,
+        instructions=instructions,
+        summarizer="agent" if summary else summarizer,
+        summary=summary or _text_of(sampled),
+        written_by="agent" if summary else "sampling",
+        stop_reason=None if summary or sampled is None else _stop_reason(sampled),
+        wait_seconds=wait_seconds,
+        is_dry_run=dry_run,
+    )
+    outcome = await compactor.compact(live, asked, progress=_progress(ctx))
+    compacted = compacted_of(outcome, with_summary=not summary or dry_run, is_dry_run=dry_run)
+    return answer(compacted, _line(compacted))
+
+
+async def _undone(ctx: Ctx, live: Live) -> CallToolResult:
+    live, undone = await app(ctx).compactor.undo(live)
+    compacted = compacted_of(Outcome(status="done", live=live), with_summary=False)
+    return answer(compacted.model_copy(update={"undone": undone}), f"{undone} was taken back.")
+
+
+def _found(outcome: Outcome | None) -> CallToolResult:
+    if outcome is None:
+        message = (
+            "Nothing is known under that ticket: bring the summary with it, or the server was "
+            "restarted meanwhile and history is as it was. Call `compact` again."
+        )
+        raise InvalidInput(message)
+    compacted = compacted_of(outcome, with_summary=True)
+    return answer(compacted, _line(compacted))
+
+
+def _progress(ctx: Ctx) -> Callable[[str], Awaitable[None]]:
+    done = 0
+
+    async def report(doing: str) -> None:
+        nonlocal done
+        done += 1
+        await ctx.report_progress(done, message=doing)
+
+    return report
+
+
+def _text_of(sampled: types.CreateMessageResult | None) -> str:
+    if sampled is None:
+        return ""
+    content = sampled.content
+    # An empty answer is still an answer, and is judged as one.
+    return content.text or " " if isinstance(content, types.TextContent) else " "
+
+
+def _stop_reason(sampled: types.CreateMessageResult) -> str | None:
+    told = {"maxTokens": "max_tokens", "toolUse": "tool_use", "endTurn": "end_turn"}
+    return told.get(sampled.stop_reason or "", sampled.stop_reason)
+
+
+def _line(compacted: Compacted) -> str:
+    match compacted.status:
+        case "done":
+            would = "would be" if compacted.dry_run else "are"
+            return (
+                f"{compacted.tokens_before or 0:,} → {compacted.tokens_after or 0:,} tokens "
+                f"{would} in use; summary by {compacted.summarizer}."
+            )
+        case "needs_summary":
+            return "Write the summary that `prompt` asks for; call again with it and `ticket`."
+        case "running":
+            return f"Still running; call again with ticket={compacted.ticket!r}."
+        case "nothing_to_do":
+            return f"Nothing to compact: {compacted.reason}."
+        case "failed":
+            return f"Not compacted, history is as it was: {compacted.reason}"
+
+
+@reporting_errors
+async def recover_overflow(
+    ctx: Ctx,
+    error: Annotated[str, Field(description="The provider's error: its text, or its JSON")],
+    status_code: int | None = None,
+    max_tokens: Annotated[int | None, Field(gt=0, description="As it was sent")] = None,
+    session_id: SessionId = "",
+) -> Annotated[CallToolResult, Recovered]:
+    """Tell what to do after a provider refused a request, and do what can be done here."""
+    live = await session_of(ctx, session_id)
+    refusal = Refusal(error=error, status_code=status_code, max_tokens=max_tokens)
+    recovered = await recover(app(ctx).service, app(ctx).compactor, live, refusal)
+    again = "send again" if recovered.retry else "do not send again"
+    return answer(recovered, f"{recovered.stage}: {again}. {recovered.reason}")

@@ -1,0 +1,519 @@
+"""Compacting sessions: every way it can fail leaves history as it was, and no message is lost."""
+
+import logging
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+from conversations import assistant, call, conversation, result, user
+from mcp import Client
+from test_tools import ERAS, answer, refusal, service
+
+from mcp_context_server.compacting import Asked, Compactor
+from mcp_context_server.core.compaction import Wish, select
+from mcp_context_server.core.edits import Compact, Configure
+from mcp_context_server.core.rules import validate
+from mcp_context_server.core.turn import turn_of
+from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
+from mcp_context_server.files import FileReader
+from mcp_context_server.ports import SummaryTask, Written
+from mcp_context_server.server import build_server
+from mcp_context_server.service import Opening
+from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
+
+pytestmark = pytest.mark.anyio
+
+WORK = conversation("u:do A", "t:6000", "a:A is done", "u:stop A, do B", *["t:6000"] * 12)
+STORY = "<analysis>hm</analysis><summary>A was asked for and is done; B is under way.</summary>"
+GOOD = Written(STORY, "end_turn")
+
+
+@dataclass
+class Scripted:
+    """A summarizer that gives a list of answers; an exception is raised, a function is awaited."""
+
+    answers: list
+    tasks: list[SummaryTask] = field(default_factory=list)
+
+    async def summarize(self, task: SummaryTask) -> Written:
+        self.tasks.append(task)
+        given = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(given, Exception):
+            raise given
+        return given if isinstance(given, Written) else await given()
+
+
+def compactor(*answers, store=None, **more) -> Compactor:
+    made = service() if store is None else service_over(store)
+    chain = {"anthropic": Scripted(list(answers))} if answers else {}
+    return Compactor(made, chain or {"extractive": ExtractiveSummarizer()}, **more)
+
+
+def service_over(store):
+    made = service()
+    made.store = store
+    return made
+
+
+async def opened(compactor, view=WORK, **configure):
+    service = compactor.service
+    told = Configure(model="claude-sonnet-4-5", **configure)
+    live, _ = await service.open(Opening(session_id="s", configure=told))
+    live, _ = await service.append("s", "", view)
+    return live
+
+
+async def transcript(compactor) -> list[dict]:
+    stored = await compactor.service.store.read("s")
+    return [entry.model_dump() for _, entry in stored.entries]
+
+
+# ── it works ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("COMP-12")
+async def test_with_nothing_configured_it_compacts_by_the_extractive_summarizer():
+    made = compactor()
+    live = await opened(made)
+    outcome = await made.compact(live, Asked())
+    assert (outcome.status, outcome.edit.summarizer) == ("done", "extractive")
+    assert outcome.edit.tokens_after < outcome.edit.tokens_before
+    assert not validate([m.wire() for m in outcome.live.session.view])
+
+
+@pytest.mark.requirement("COMP-12")
+async def test_the_chain_is_tried_in_order_and_tells_which_one_ran():
+    made = compactor()
+    down = Scripted([SummaryFailed("no route to the API")])
+    made.summarizers = {"anthropic": down, "extractive": ExtractiveSummarizer()}
+    outcome = await made.compact(await opened(made), Asked())
+    assert outcome.edit.summarizer == "extractive"
+    assert outcome.tried == (("anthropic", "no route to the API"),)
+
+
+@pytest.mark.requirement("COMP-17")
+async def test_what_a_written_summary_lost_is_told_and_added():
+    made = compactor(Written(STORY.replace("A was", "With great care A was " * 40), "end_turn"))
+    outcome = await made.compact(await opened(made), Asked())
+    assert "/src/f13.py" in outcome.missing.identifiers
+    assert "f13.py" in outcome.live.session.view[1].content
+    assert "hm" not in outcome.live.session.view[1].content
+
+
+@pytest.mark.requirement("COMP-5")
+async def test_instructions_of_call_hook_and_project_file_reach_the_prompt(tmp_path):
+    file = tmp_path / "CLAUDE.md"
+    file.write_text("# Rules\nx\n## Compact Instructions\nKeep the ports.\n# More\nnothing")
+    seen = []
+
+    async def hooks(event, facts):
+        seen.append((event, facts["trigger"]))
+        return ("Hooked on names.",) if event == "pre_compact" else ("Today is Friday.",)
+
+    made = compactor(GOOD, hooks=hooks, instruction_files=(str(file),))
+    made.service.files = FileReader((tmp_path,))
+    outcome = await made.compact(await opened(made), Asked(instructions="Keep the flags."))
+    (task,) = made.summarizers["anthropic"].tasks
+    assert task.instructions == ("Keep the flags.", "Hooked on names.", "Keep the ports.")
+    assert all(wish in task.prompt for wish in task.instructions)
+    assert seen == [("pre_compact", "manual"), ("post_compact", "manual")]
+    assert outcome.live.session.view[-1].content == "Today is Friday."
+
+
+@pytest.mark.requirement("COMP-15")
+async def test_the_summary_is_asked_for_in_the_users_language():
+    made = compactor(GOOD)
+    view = conversation("u:bitte mach das nicht so, sondern wie ich es sage", *["t:9000"] * 9)
+    await made.compact(await opened(made, view), Asked())
+    assert "German" in made.summarizers["anthropic"].tasks[0].prompt
+
+
+# ── F11: every failure leaves history as it was ──────────────────────────────
+
+FAILURES = {
+    "empty": Written("", "end_turn"),
+    "blank": Written("\n \n", "end_turn"),
+    "only an analysis": Written("<analysis>long thoughts</analysis>", "end_turn"),
+    "refused": Written("I can't help with that.", "refusal"),
+    "truncated": Written("<summary>1. Prim", "max_tokens"),
+    "cut without a word": Written("<analysis>x</analysis><summary>1. Prim", "end_turn"),
+    "calling a tool": Written("", "tool_use"),
+    "a call as text": Written("<tool_calls>[{}]</tool_calls>", "end_turn"),
+    "too short": Written("<summary>ok</summary>", "end_turn"),
+    "larger than before": Written("word " * 60_000, "end_turn"),
+    "the API's error": SummaryFailed("429 rate limit"),
+    "a crash": ZeroDivisionError("oops"),
+}
+
+
+@pytest.mark.requirement("COMP-4")
+@pytest.mark.parametrize("name", FAILURES)
+async def test_a_failed_summary_leaves_history_as_it_was_byte_for_byte(name):
+    made = compactor(FAILURES[name])
+    live = await opened(made)
+    before = await transcript(made)
+    outcome = await made.compact(live, Asked())
+    assert outcome.status == "failed"
+    assert outcome.tried[0][0] == "anthropic"
+    assert await transcript(made) == before
+    automatic = await made.compact(live, Asked(trigger="auto"))
+    assert automatic.live.session.breaker.failures == 1
+    assert automatic.live.session.view == live.session.view
+    assert (await transcript(made))[:-1] == before
+
+
+@pytest.mark.requirement("COMP-13")
+async def test_a_summary_that_takes_too_long_is_given_up():
+    async def sleep():
+        await anyio.sleep_forever()
+
+    made = compactor(sleep)
+    live = await opened(made, policy={"summary_timeout_seconds": 0.01})
+    before = await transcript(made)
+    outcome = await made.compact(live, Asked())
+    assert (outcome.status, "more than 0.01 seconds" in outcome.reason) == ("failed", True)
+    assert await transcript(made) == before
+
+
+@pytest.mark.requirement("BRK-1")
+async def test_a_cancelled_attempt_leaves_history_as_it_was_and_is_not_counted():
+    begun = anyio.Event()
+
+    async def sleep():
+        begun.set()
+        await anyio.sleep_forever()
+
+    made = compactor(sleep)
+    live = await opened(made)
+    before = await transcript(made)
+    async with anyio.create_task_group() as group:
+        group.start_soon(made.compact, live, Asked(trigger="auto"))
+        await begun.wait()
+        group.cancel_scope.cancel()
+    await anyio.lowlevel.checkpoint()
+    assert await transcript(made) == before
+    assert not made.is_running("s")
+
+
+async def test_a_conflict_while_the_summary_was_written_changes_nothing():
+    made = compactor(GOOD)
+
+    async def meanwhile():
+        other = Compactor(made.service)
+        assert (await other.compact(live, Asked())).status == "done"
+        return GOOD
+
+    made.summarizers["anthropic"].answers[:] = [meanwhile]
+    live = await opened(made)
+    outcome = await made.compact(live, Asked())
+    assert outcome.status == "failed"
+    assert "Nothing" in outcome.reason or "nothing was written" in outcome.reason
+    edits = (await made.service.load("s", "")).session.edits
+    assert sum(isinstance(edit, Compact) for _, edit in edits) == 1
+
+
+class FullDisk(MemoryStore):
+    """A store that can't write compactions any more."""
+
+    async def append(self, session_id, entries, *, version):
+        if any(isinstance(entry, Compact) for entry in entries):
+            message = "No space left on the device."
+            raise StoreUnavailable(message)
+        return await super().append(session_id, entries, version=version)
+
+
+async def test_a_full_disk_leaves_history_as_it_was():
+    made = compactor(store=FullDisk())
+    live = await opened(made)
+    before = await transcript(made)
+    outcome = await made.compact(live, Asked())
+    assert (outcome.status, outcome.reason) == ("failed", "No space left on the device.")
+    assert await transcript(made) == before
+
+
+# ── F21: waiting, races, late results ────────────────────────────────────────
+
+
+@pytest.mark.requirement("COMP-13")
+async def test_a_slow_summary_runs_on_is_found_finished_and_keeps_what_came_meanwhile():
+    go_on = anyio.Event()
+
+    async def slow():
+        await go_on.wait()
+        return GOOD
+
+    made = compactor(slow)
+    live = await opened(made)
+    running = await made.compact(live, Asked(wait_seconds=0))
+    assert running.status == "running"
+    second = await made.compact(live, Asked())
+    assert (second.status, second.ticket) == ("running", running.ticket)
+    await made.service.append("s", "", _renamed("U9"))
+    assert (await made.find(live, running.ticket)).status == "running"
+    go_on.set()
+    with anyio.fail_after(5):
+        await made._jobs["s"].task
+    now = await made.service.load("s", "")
+    found = await made.find(now, running.ticket)
+    assert (found.status, found.edit.id) == ("done", running.ticket)
+    assert now.session.view[-1].content == "U9"
+    assert now.session.view[1].content.count("A was asked for") == 1
+    assert len(made.summarizers["anthropic"].tasks) == 1
+    elsewhere = Compactor(made.service)  # another process: the boundary itself is the answer
+    assert (await elsewhere.find(now, running.ticket)).status == "done"
+    assert await elsewhere.find(now, "b_unknown") is None
+
+
+def _renamed(content: str):
+    (message,) = conversation(f"u:{content}")
+    return (message.model_copy(update={"id": content}),)
+
+
+@pytest.mark.requirement("COMP-14")
+async def test_a_dry_run_shows_the_same_figures_and_changes_nothing():
+    made = compactor()
+    live = await opened(made)
+    before = await transcript(made)
+    would = await made.compact(live, Asked(is_dry_run=True))
+    assert await transcript(made) == before
+    did = await made.compact(live, Asked())
+    assert would.summary == did.summary
+    assert would.edit.tokens_after == did.edit.tokens_after
+
+
+@pytest.mark.requirement("COMP-14")
+async def test_the_newest_compaction_can_be_taken_back():
+    made = compactor()
+    live = await opened(made)
+    await made.compact(live, Asked())
+    undone, id = await made.undo(live)
+    assert undone.session.view == live.session.view
+    assert id.startswith("b_")
+    with pytest.raises(NothingToUndo):
+        await made.undo(undone)
+
+
+# ── F01, F02: the breaker and loops ──────────────────────────────────────────
+
+
+@pytest.mark.requirement("BRK-3")
+async def test_a_manual_compaction_passes_an_open_breaker():
+    made = compactor(SummaryFailed("down"))
+    live = await opened(made)
+    for _ in range(3):
+        live = (await made.compact(live, Asked(trigger="auto"))).live
+    assert live.session.breaker.failures == 3
+    made.summarizers["anthropic"].answers[:] = [GOOD]
+    assert (await made.compact(live, Asked())).live.session.breaker.failures == 0
+
+
+@pytest.mark.requirement("BRK-4")
+async def test_a_summary_of_nearly_the_same_size_is_a_failure_with_its_reason():
+    made = compactor(GOOD)
+    live = await opened(made)
+    gone = select(turn_of(live.session, made.service.moment()), Wish()).dropped_tokens
+    nearly = Written(f"<summary>{'word ' * int(gone * 0.97)}</summary>", "end_turn")
+    made.summarizers["anthropic"].answers[:] = [nearly]
+    outcome = await made.compact(live, Asked(trigger="auto"))
+    assert outcome.status == "failed"
+    assert outcome.live.session.breaker.failures == 1
+    made.summarizers["anthropic"].answers[:] = [GOOD]
+    assert (await made.compact(live, Asked(trigger="auto"))).status == "done"
+
+
+# ── F18: files ───────────────────────────────────────────────────────────────
+
+
+@pytest.mark.requirement("SAFE-3")
+async def test_files_come_from_disk_below_allowed_roots_and_else_as_they_were_read(tmp_path):
+    inside, outside = tmp_path / "in" / "a.py", tmp_path / "out.py"
+    inside.parent.mkdir()
+    inside.write_text("a = 'on disk'\n")
+    outside.write_text("secret = 'on disk'\n")
+    link = inside.parent / "link.py"
+    link.symlink_to(outside)
+    view = [user("go", id="u")]
+    for n, path in enumerate((inside, outside, link, inside.parent / "gone.py")):
+        view.append(assistant(call(f"r{n}", file_path=str(path)), id=f"a{n}"))
+        view.append(user(result(f"r{n}", "as it was read\n" * 9), id=f"b{n}"))
+    rest = [m.model_copy(update={"id": f"w{m.id}"}) for m in conversation(*["p:3"] * 300)]
+    made = compactor()
+    made.service.files = FileReader((inside.parent,))
+    outcome = await made.compact(await opened(made, (*view, *rest)), Asked())
+    files = {
+        m.model_extra["path"]: m.content
+        for m in outcome.live.session.view
+        if m.id.rpartition(".")[2].startswith("file")
+    }
+    assert "on disk" in files[str(inside)]
+    assert "it has changed" in files[str(inside)]
+    assert "as it was read" in files[str(outside)]
+    assert "on disk'" not in files[str(outside)] + files[str(link)]
+    assert f"{inside.parent / 'gone.py'} (gone)" in outcome.restored.left_out
+
+
+# ── through the client ───────────────────────────────────────────────────────
+
+
+@pytest.fixture(params=ERAS)
+async def client(request):
+    async with Client(build_server(service()), mode=request.param) as client:
+        await answer(client, "session_open", model="claude-sonnet-4-5")
+        await answer(client, "append_messages", messages=wires(WORK))
+        yield client
+
+
+def wires(view) -> list[dict]:
+    return [{**message.wire(), "id": message.id} for message in view]
+
+
+async def test_compact_answers_with_figures_and_status_shows_the_boundary(client):
+    done = await answer(client, "compact")
+    assert (done["status"], done["summarizer"]) == ("done", "extractive")
+    status = await answer(client, "context_status", detail=True)
+    assert status["boundary"]["id"] == done["boundary"]["id"]
+    assert status["used_tokens"] == done["tokens_after"]
+    assert status["edits"][-1]["tokens_before"] == done["tokens_before"]
+
+
+@pytest.mark.requirement("COMP-12")
+async def test_an_agent_writes_the_summary_in_two_calls(client):
+    asked = await answer(client, "compact", summarizer="agent", instructions="Keep B.")
+    assert asked["status"] == "needs_summary"
+    assert "Keep B." in asked["prompt"]
+    assert asked["max_summary_tokens"] > 100
+    await answer(client, "append_messages", messages=[{"role": "user", "content": "U9"}])
+    done = await answer(client, "compact", summary=STORY, ticket=asked["ticket"])
+    assert (done["status"], done["summarizer"]) == ("done", "agent")
+    assert done["missing"]["identifiers"]
+    view = (await answer(client, "prepare_turn"))["messages"]
+    assert view[-1] == {"role": "user", "content": "U9"}
+    assert not validate(view)
+
+
+async def test_a_foreign_ticket_and_an_empty_summary_are_refused(client):
+    assert "Call `compact` again" in await refusal(client, "compact", ticket="b_1")
+    assert "none of ours" in await refusal(client, "compact", ticket="t_%%", summary=STORY)
+    failed = await answer(client, "compact", summary="   ")
+    assert failed["status"] == "failed"
+
+
+async def test_undo_and_dry_run_through_the_tool(client):
+    before = await answer(client, "context_status")
+    would = await answer(client, "compact", dry_run=True)
+    assert (would["dry_run"], would["summary"][:5]) == (True, "## 1.")
+    assert await answer(client, "context_status") == before
+    await answer(client, "compact")
+    assert (await answer(client, "compact", undo=True))["undone"]
+    assert (await answer(client, "context_status"))["used_tokens"] == before["used_tokens"]
+    assert "nothing to undo" in await refusal(client, "compact", undo=True)
+
+
+async def test_a_conversation_the_server_never_saw_can_be_handed_over_and_resumed():
+    made = service()
+    async with Client(build_server(made)) as client:
+        prompt = (await client.get_prompt("handoff", {"instructions": "Keep the flags."})).messages
+        assert "Keep the flags." in prompt[0].content.text
+        assert "`compact`" in prompt[0].content.text
+        kept = await answer(client, "compact", summary=STORY)
+        assert kept["status"] == "done"
+    async with Client(build_server(made)) as client:
+        resumed = (await client.get_prompt("resume", {})).messages[0].content.text
+    assert "B is under way" in resumed
+
+
+async def test_the_compact_prompt_brings_a_ticket(client):
+    prompt = (await client.get_prompt("compact", {})).messages[0].content.text
+    ticket = prompt.rpartition("ticket='")[2].partition("'")[0]
+    done = await answer(client, "compact", summary=STORY, ticket=ticket)
+    assert done["status"] == "done"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_host_that_offers_its_model_writes_the_summary(era):
+    from mcp.types import CreateMessageResult, TextContent
+
+    asked = []
+
+    async def sampling(context, params):
+        asked.append(params)
+        content = TextContent(type="text", text=STORY)
+        return CreateMessageResult(
+            role="assistant", content=content, model="host", stop_reason="endTurn"
+        )
+
+    made = build_server(service())
+    async with Client(made, mode=era, sampling_callback=sampling) as client:
+        await answer(client, "append_messages", messages=wires(WORK))
+        done = await answer(client, "compact")
+        assert (done["status"], done["summarizer"]) == ("done", "sampling")
+        assert "<transcript>" in asked[0].messages[0].content.text
+        assert (await answer(client, "compact", summarizer="extractive"))["status"] != "failed"
+
+
+# ── automatic compaction ─────────────────────────────────────────────────────
+
+KEEPING = {"micro_compact": False}
+TALK = [f"u:{'please tell me more about it ' * 20}", f"a:{'it is like this and that ' * 160}"]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_session_driven_over_its_window_compacts_by_itself(era):
+    async with Client(build_server(service()), mode=era) as client:
+        await answer(client, "session_open", model="claude-sonnet-4-5", context_window=20_000)
+        stages = []
+        for n in range(60):
+            for kind, part in (("u", TALK[0]), ("a", TALK[1])):
+                (message,) = conversation(part)
+                wire = {**message.wire(), "id": f"{kind}{n}"}
+                await answer(client, "append_messages", messages=[wire])
+                if kind == "u":
+                    turn = await answer(client, "prepare_turn")
+                    assert turn["action"] == "send"
+                    assert not validate(turn["messages"])
+                    assert turn["messages"][-1]["content"] == wire["content"]
+                    done = [stage["stage"] for stage in turn["applied"]]
+                    stages += done
+                    if "compact" in done:
+                        assert turn["status"]["state"] == "ok"
+                        assert "boundary" in turn["messages"][0]["content"]
+        assert stages.count("compact") >= 2
+        status = await answer(client, "context_status")
+        assert status["boundary"]["trigger"] == "auto"
+
+
+@pytest.mark.requirement("PIPE-2")
+async def test_sessions_of_summarizers_never_compact_themselves():
+    async with Client(build_server(service())) as client:
+        opened = await answer(client, "session_open", kind="summary", context_window=5_000)
+        named = {"session_id": opened["session_id"]}
+        await answer(client, "append_messages", messages=wires(conversation(*TALK * 8)), **named)
+        turn = await answer(client, "prepare_turn", output="none", **named)
+        assert "summary" in turn["summary_withheld"]
+        assert "boundary" not in await answer(client, "context_status", **named)
+
+
+async def test_the_breaker_opens_and_says_so():
+    made = service()
+    down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
+    async with Client(build_server(made, compactor=down)) as client:
+        await answer(client, "session_open", context_window=8_000, policy=KEEPING)
+        await answer(client, "append_messages", messages=wires(WORK))
+        reasons = [
+            (await answer(client, "prepare_turn", output="none"))["summary_withheld"]
+            for _ in range(4)
+        ]
+    assert [reason.split(":")[0] for reason in reasons[:3]] == ["compaction failed"] * 3
+    assert reasons[3].startswith("the breaker is open")
+    assert len(down.summarizers["extractive"].tasks) == 3
+
+
+@pytest.mark.requirement("OBS-1")
+async def test_what_happened_is_logged_with_figures_and_no_text(caplog):
+    caplog.set_level(logging.INFO, "mcp_context_server.events")
+    made = compactor()
+    await made.compact(await opened(made), Asked())
+    (record,) = [r for r in caplog.records if "compaction_done" in r.getMessage()]
+    assert '"tokens_before"' in record.getMessage()
+    assert "do A" not in caplog.text
