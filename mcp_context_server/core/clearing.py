@@ -33,10 +33,9 @@ class ToolResult(NamedTuple):
 def tool_results(view: Messages, start: int = 0, end: int | None = None) -> list[ToolResult]:
     """The results of client-side calls in `view[start:end]`, in order. The view is a legal one."""
     found: list[ToolResult] = []
-    places = [i for i, message in enumerate(view[:end]) if i >= start and message.results]
-    for place in places:
+    for place in range(start, len(view) if end is None else min(end, len(view))):
         message = view[place]
-        if message.role == "user":
+        if message.results and message.role == "user":
             found += _results_of(message, view[place - 1] if place else message, view, place)
     return found
 

@@ -167,18 +167,15 @@ def _note(messages: Sequence[Message], turn: Turn) -> Message:
         "recall brings back any message or result by its id.]"
     )
     facts, room = list(map(gather, messages)), turn.scaled(turn.policy.collapse_note_chars)
-    lines: list[Line] = []
-    for share in SHARES:
-        lines = [line for each in facts for line in _lines(each, share)]
-        if sum(len(text) + 1 for _, text in lines) <= room:
-            break
+    share = next((s for s in SHARES if sum(_chars(f, s) for f in facts) <= room), SHARES[-1])
+    lines = [line for each in facts for line in _lines(each, share)]
     kept = _within(lines, room)
     left = len(lines) - len(kept)
     more = [f"- {left} more calls, results and remarks are left out here"] if left else []
     return Message(
         id=f"{messages[0].id}:notes",
         role="user",
-        content="\n".join([head, *kept, *more]),
+        content="\n".join([head, redact(neutralise("\n".join(kept))), *more]),
         timestamp=messages[-1].timestamp,
         is_meta=True,
     )
@@ -196,20 +193,28 @@ def _within(lines: Sequence[Line], chars: int) -> list[str]:
     return [text for place, (_, text) in enumerate(lines) if place in kept]
 
 
-def _lines(facts: Facts, share: float) -> Iterator[Line]:
-    if line := _safe(facts.asked, ASKED_CHARS * share):
-        yield 0, f"- User: {line}"
-    if line := _safe(facts.summary, ASKED_CHARS * share):
-        yield 0, f"- Summary: {line}"
-    if line := _safe(facts.said, SAID_CHARS * share):
-        yield 1, f"- Assistant: {line}"
+def _quoted(facts: Facts) -> Iterator[tuple[int, str, str, int, str]]:
+    """What a note quotes of a message: rank, what stands before, the text, its length, its id."""
+    yield 0, "- User: ", facts.asked, ASKED_CHARS, ""
+    yield 0, "- Summary: ", facts.summary, ASKED_CHARS, ""
+    yield 1, "- Assistant: ", facts.said, SAID_CHARS, ""
     for action in facts.actions:
-        about = _safe(action.path or action.gist, GIST_CHARS * share)
-        yield 2, f"- {f'{action.tool} {about}'.strip()} [{action.id}]"
+        yield 2, f"- {action.tool} ", action.path or action.gist or "()", GIST_CHARS, action.id
     for outcome in facts.outcomes:
         failed = "failed: " if outcome.is_error else ""
-        yield 3, f"  → {failed}{_safe(outcome.text, OUTCOME_CHARS * share)} [{outcome.id}]"
+        yield 3, f"  → {failed}", outcome.text or "nothing", OUTCOME_CHARS, outcome.id
 
 
-def _safe(text: str, chars: float) -> str:
-    return redact(neutralise(one_line(text, int(chars)))) if text else ""
+def _chars(facts: Facts, share: float) -> float:
+    """About how long a message's lines are."""
+    return sum(
+        len(before) + min(len(text), most * share) + len(id) + 4
+        for _, before, text, most, id in _quoted(facts)
+        if text
+    )
+
+
+def _lines(facts: Facts, share: float) -> Iterator[Line]:
+    for rank, before, text, most, id in _quoted(facts):
+        if text and (line := one_line(text, int(most * share))):
+            yield rank, f"{before}{line} [{id}]" if id else f"{before}{line}"

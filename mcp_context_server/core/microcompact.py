@@ -88,7 +88,9 @@ def _for_room(turn: Turn) -> Step | None:
     found = _clearable(turn, keep=turn.policy.keep_recent)
     changes = _placeholders(turn, found, target)
     if used - _freed(changes) >= turn.window.blocking:
-        changes = _placeholders(turn, _clearable(turn, keep=1), target)
+        done = {change.tool_use_id for change in changes}
+        more = [result for result in _clearable(turn, keep=1) if result.id not in done]
+        changes += _placeholders(turn, more, target - _freed(changes))
     least = threshold * turn.policy.clear_at_least_fraction
     limit = turn.window.blocking if used >= turn.window.blocking else threshold
     if _freed(changes) < least and used - _freed(changes) >= limit:
@@ -201,8 +203,9 @@ def _larger_first(
     """The results with what they take; the small ones last, since a placeholder gains little."""
     small: list[tuple[ToolResult, float]] = []
     least = turn.scaled(turn.policy.clear_small_tokens) if enough < float("inf") else 0
+    family = turn.session.family
     for result in results:
-        tokens = result_tokens(result, turn.session.family)
+        tokens = result_tokens(result, family)
         if tokens >= least:
             yield result, tokens
         else:

@@ -174,10 +174,11 @@ class Session:
     recovery: RecoveryState = field(default_factory=RecoveryState)
     """What was tried since the last response came back."""
 
-    @property
-    def family(self) -> str:
-        """The tokenizer family of its model."""
-        return lookup(self.model).tokenizer
+    family: str = field(init=False, default="")
+    """The tokenizer family of its model."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "family", lookup(self.model).tokenizer)
 
     @property
     def tools_tally(self) -> Tally:
