@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.edits import Change, Replace
@@ -33,9 +33,10 @@ class ToolResult(NamedTuple):
 def tool_results(view: Messages, start: int = 0, end: int | None = None) -> list[ToolResult]:
     """The results of client-side calls in `view[start:end]`, in order. The view is a legal one."""
     found: list[ToolResult] = []
-    for place in range(start, len(view) if end is None else min(end, len(view))):
+    last = len(view) if end is None else min(end, len(view))
+    for place in [place for place in range(start, last) if view[place].results]:
         message = view[place]
-        if message.results and message.role == "user":
+        if message.role == "user":
             found += _results_of(message, view[place - 1] if place else message, view, place)
     return found
 
@@ -89,6 +90,20 @@ def result_tokens(result: ToolResult, family: str) -> float:
     if len(result.message.blocks) == 1:
         return message_tokens(result.message, family) - message_overhead(family)
     return block_tokens(result.block, result.message.role, family)
+
+
+def sized(results: Iterable[ToolResult], family: str) -> list[tuple[ToolResult, float]]:
+    """Results with what they take, by the uncorrected estimate."""
+    overhead = message_overhead(family)
+    return [
+        (
+            result,
+            message_tokens(result.message, family) - overhead
+            if len(result.message.blocks) == 1
+            else block_tokens(result.block, result.message.role, family),
+        )
+        for result in results
+    ]
 
 
 def cleared_ids(session: Session) -> frozenset[str]:

@@ -5,7 +5,7 @@ of it is cached any more; the window forces it; the cost model says that it pays
 the model has not seen yet, and the newest results, always stay.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -14,7 +14,7 @@ from mcp_context_server.core.clearing import (
     ToolResult,
     cleared_ids,
     clearing,
-    result_tokens,
+    sized,
     unseen_from,
 )
 from mcp_context_server.core.clock import age_seconds
@@ -44,7 +44,7 @@ def clear_queued(turn: Turn) -> Step | None:
     asked = {id for _, queue in turn.session.queued for id in queue.tool_use_ids}
     settled = cleared_ids(turn.session)
     results = [r for r in turn.results if r.id in asked and r.id not in settled]
-    changes = _placeholders(turn, results)
+    changes = _placeholders(turn, sized(results, turn.session.family))
     if not changes:
         return None
     why = "cache_cold" if is_cold(turn) else "window"
@@ -76,7 +76,7 @@ def _after_a_rest(turn: Turn) -> Step | None:
     if idle is None or idle < turn.policy.time_clearing_minutes * 60:
         return None
     found = _clearable(turn, keep=turn.policy.keep_recent, least_known=True)
-    return _step(turn, _placeholders(turn, found), "idle")
+    return _step(turn, _placeholders(turn, sized(found, turn.session.family)), "idle")
 
 
 def _for_room(turn: Turn) -> Step | None:
@@ -84,18 +84,39 @@ def _for_room(turn: Turn) -> Step | None:
     if not turn.is_pressed or _clears_elsewhere(turn):
         return None
     used, threshold = turn.used, turn.window.auto_compact
-    target = used - threshold * turn.policy.clear_to_fraction
-    found = _clearable(turn, keep=turn.policy.keep_recent)
-    changes = _placeholders(turn, found, target)
+    changes = _down_to_low_water(turn, _clearable(turn, keep=turn.policy.keep_recent))
     if used - _freed(changes) >= turn.window.blocking:
         done = {change.tool_use_id for change in changes}
         more = [result for result in _clearable(turn, keep=1) if result.id not in done]
-        changes += _placeholders(turn, more, target - _freed(changes))
-    least = threshold * turn.policy.clear_at_least_fraction
+        needed = used - threshold - _freed(changes) + _least(turn)
+        changes += _placeholders(turn, sized(more, turn.session.family), needed)
     limit = turn.window.blocking if used >= turn.window.blocking else threshold
-    if _freed(changes) < least and used - _freed(changes) >= limit:
+    if _freed(changes) < _least(turn) and used - _freed(changes) >= limit:
         return None  # too little to matter, and the turn is no better off
     return _step(turn, changes, "window")
+
+
+def _down_to_low_water(turn: Turn, results: Sequence[ToolResult]) -> list[Change]:
+    """Placeholders until the low-water mark is reached.
+
+    A placeholder gains little on a small result, so those go only as far as the view would
+    be above the threshold otherwise.
+    """
+    small, threshold = turn.scaled(turn.policy.clear_small_tokens), turn.window.auto_compact
+    found = sized(results, turn.session.family)
+    large = [each for each in found if each[1] >= small]
+    target = turn.used - threshold * turn.policy.clear_to_fraction
+    changes = _placeholders(turn, large, target)
+    needed = turn.used - _freed(changes) - threshold
+    if needed >= 0:
+        rest = (each for each in found if each[1] < small)
+        changes += _placeholders(turn, rest, needed + _least(turn))
+    return changes
+
+
+def _least(turn: Turn) -> float:
+    """The tokens that are worth a rewritten cache."""
+    return turn.window.auto_compact * turn.policy.clear_at_least_fraction
 
 
 def _where_it_pays(turn: Turn) -> Step | None:
@@ -104,9 +125,9 @@ def _where_it_pays(turn: Turn) -> Step | None:
         return None
     if turn.is_pressed or _clears_elsewhere(turn):
         return None
-    changes = _placeholders(turn, _clearable(turn, keep=turn.policy.keep_recent))
-    least = turn.window.auto_compact * turn.policy.clear_at_least_fraction
-    if not changes or _freed(changes) < least:
+    found = _clearable(turn, keep=turn.policy.keep_recent)
+    changes = _placeholders(turn, sized(found, turn.session.family))
+    if not changes or _freed(changes) < _least(turn):
         return None
     cost = cost_of(turn, changes)
     return _step(turn, changes, "pays") if cost.verdict == "clear" else None
@@ -130,8 +151,7 @@ def delegate(turn: Turn) -> Delegate | None:
         return None
     asked = {id for told in turn.session.delegated for id in told.tool_use_ids}
     found = [r for r in _clearable(turn, keep=turn.policy.keep_recent) if r.id not in asked]
-    target = turn.used - turn.window.auto_compact * turn.policy.clear_to_fraction
-    changes = _placeholders(turn, found, target)
+    changes = _down_to_low_water(turn, found)
     ids = tuple(c.tool_use_id for c in changes if c.tool_use_id is not None)
     return Delegate(at=turn.at, tool_use_ids=ids, tokens_freed=_freed(changes)) if ids else None
 
@@ -182,12 +202,12 @@ def _clearable(turn: Turn, *, keep: int, least_known: bool = False) -> list[Tool
 
 
 def _placeholders(
-    turn: Turn, results: Iterable[ToolResult], enough: float = float("inf")
+    turn: Turn, results: Iterable[tuple[ToolResult, float]], enough: float = float("inf")
 ) -> list[Change]:
-    """Placeholders for results in this order, until enough tokens are freed."""
+    """Placeholders for results, each with its size, until enough tokens are freed."""
     changes: list[Change] = []
     freed, session = 0, turn.session
-    for result, tokens in _larger_first(turn, results, enough):
+    for result, tokens in results:
         if freed >= enough:
             break
         change = clearing(result, session, tokens)
@@ -195,22 +215,6 @@ def _placeholders(
             changes.append(change)
             freed += change.tokens_freed
     return changes
-
-
-def _larger_first(
-    turn: Turn, results: Iterable[ToolResult], enough: float
-) -> Iterator[tuple[ToolResult, float]]:
-    """The results with what they take; the small ones last, since a placeholder gains little."""
-    small: list[tuple[ToolResult, float]] = []
-    least = turn.scaled(turn.policy.clear_small_tokens) if enough < float("inf") else 0
-    family = turn.session.family
-    for result in results:
-        tokens = result_tokens(result, family)
-        if tokens >= least:
-            yield result, tokens
-        else:
-            small.append((result, tokens))
-    yield from small
 
 
 def _freed(changes: Iterable[Change]) -> int:

@@ -178,7 +178,7 @@ class Policy(BaseModel):
     clear_other_tools: bool = True
     """Whether results of tools nobody knows may be cleared too, after all others."""
     clear_small_tokens: int = Field(default=200, ge=0)
-    """Results below this go after all larger ones; less in a small window, in proportion."""
+    """Results below this go only to get below the threshold; less in a small window."""
     clear_to_fraction: float = Field(default=0.6, gt=0, lt=1)
     """Share of the auto-compact threshold down to which is cleared, so that it lasts a while."""
     clear_at_least_fraction: float = Field(default=0.05, ge=0, lt=1)

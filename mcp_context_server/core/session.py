@@ -255,21 +255,23 @@ def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
         yield from _results_of(message, callers, family)
 
 
-def largest_results(view: Iterable[Message], family: str, count: int) -> tuple[Contributor, ...]:
+def largest_results(view: Messages, family: str, count: int) -> tuple[Contributor, ...]:
     """The `count` largest results of a view, largest first; only those are looked at closely."""
+    sized = [
+        (message_tokens(message, family), place)
+        for place, message in enumerate(view)
+        if message.results
+    ]
     found: tuple[Contributor, ...] = ()
-    asked: list[Message] = []
-    floor, is_asking = 0.0, False
-    for message in view:
-        if message.role == "assistant":
-            asked = [*asked, message] if is_asking else [message]
-            is_asking = True
-            continue
-        is_asking = False
-        if message.results and message_tokens(message, family) > floor:
-            callers = {id: caller for one in asked for id, caller in _callers(one).items()}
-            found = _among_largest(found, message, callers, family, count)
-            floor = found[-1].tokens if len(found) >= count > 0 else 0.0
+    for tokens, place in sorted(sized, reverse=True):
+        if len(found) >= count and (not found or tokens <= found[-1].tokens):
+            break
+        callers = _callers(view[place])
+        for before in range(place - 1, -1, -1):
+            if view[before].role != "assistant":
+                break
+            callers |= _callers(view[before])
+        found = _among_largest(found, view[place], callers, family, count)
     return found
 
 

@@ -74,6 +74,9 @@ def _large_groups(turn: Turn, start: int) -> list[list[ToolResult]]:
     family, factor = turn.session.family, turn.session.calibration.factor
     least = min(_limits(turn)) / factor
     results = tool_results(turn.view, start) if start else turn.results
+    largest = turn.session.largest
+    if largest and largest[0].tokens <= least:
+        results = (r for r in results if len(r.message.results) > 1)
     large = (r for r in results if message_tokens(r.message, family) > least)
     return [list(group) for _, group in groupby(large, lambda result: id(result.message))]
 

@@ -202,10 +202,10 @@ def test_a_gain_too_small_to_matter_does_not_break_the_cache():
 
 
 def test_before_a_turn_is_blocked_all_but_one_result_go():
-    view = readings(5, 15_000, age=1)
-    turn = turn_for(view, **SMALL)
+    view = readings(5, 60_000, age=1)
+    turn = turn_for(view, **SMALL, spill=False)
     assert turn.used >= turn.window.blocking
-    assert after(view, **SMALL)[0] == ["c0", "c1", "c2", "c3"]
+    assert after(view, **SMALL, spill=False)[0] == ["c0", "c1", "c2", "c3"]
 
 
 def test_clearing_can_be_switched_off():
