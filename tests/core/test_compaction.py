@@ -130,7 +130,7 @@ def test_rules_and_pins_stand_verbatim_after_every_compaction_once():
 
 
 def test_messages_pinned_by_a_call_stay_pinned_at_the_next_compaction():
-    turn, _, edit, after = compacted(wish=Wish(pins=(WORK[1].id,)))
+    _, _, edit, after = compacted(wish=Wish(pins=(WORK[1].id,)))
     assert edit.pins == (WORK[1].id, WORK[2].id)  # a call goes with its result
     again = select(after, Wish())
     assert set(edit.pins) <= set(again.kept if isinstance(again, Selection) else edit.kept)
