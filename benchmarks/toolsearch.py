@@ -45,8 +45,8 @@ def ours(tools: Sequence[dict]) -> Search:
     from mcp_context_server.core.toolsearch import CatalogIndex, search
 
     policy = Policy()
-    names = {tool["id"]: position for position, tool in enumerate(tools)}
-    catalog = register(Catalog(), map(definition, tools), policy=policy)
+    catalog = register(Catalog(), definitions(tools), policy=policy)
+    names = {name: position for position, name in enumerate(catalog.by_name)}
     index = CatalogIndex(policy)
 
     def find(query: str, count: int) -> list[int]:
@@ -59,16 +59,23 @@ def ours(tools: Sequence[dict]) -> Search:
     return find
 
 
-def definition(tool: dict) -> dict:
-    """A tool as a definition; its id serves as the name, since that is unique in a pool."""
-    schema = {"type": "object", "properties": tool["parameters"]}
-    return {
-        "name": tool["id"],
-        "description": tool["description"],
-        "input_schema": schema,
-        "search_hint": tool["searchHint"],
-        "server": tool["server"],
-    }
+def definitions(tools: Sequence[dict]) -> list[dict]:
+    """Tools as definitions, under the names that a model would see; a second of a name is _2."""
+    seen: Counter[str] = Counter()
+    made: list[dict] = []
+    for tool in tools:
+        name = tool["full_name"]
+        seen[name] += 1
+        made.append(
+            {
+                "name": name if seen[name] == 1 else f"{name}_{seen[name]}",
+                "description": tool["description"],
+                "input_schema": {"type": "object", "properties": tool["parameters"]},
+                "search_hint": tool["searchHint"],
+                "server": tool["server"],
+            }
+        )
+    return made
 
 
 def fts5(tools: Sequence[dict]) -> Search:
@@ -299,6 +306,7 @@ def installed(method: str) -> bool:
             [
                 {
                     "id": "a",
+                    "full_name": "a",
                     "name": "a",
                     "server": "",
                     "description": "b",

@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
-from mcp_context_server.core.edits import Change, Edit
+from mcp_context_server.core.edits import Change, Edit, RegisterTools
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan
-from mcp_context_server.core.session import Session
+from mcp_context_server.core.session import Session, terms_of
 from mcp_context_server.core.snip import REASONS, Snip
 from mcp_context_server.core.status import Standing, session_window, standing
 from mcp_context_server.core.tokens import (
@@ -20,6 +20,8 @@ from mcp_context_server.core.tokens import (
     tally_text,
     tally_tools,
 )
+from mcp_context_server.core.toolsearch import Found
+from mcp_context_server.core.toolset import Toolset, invitation, listing_within, with_batch
 from mcp_context_server.core.window import Window, percent_left, percent_used, state
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import (
@@ -27,14 +29,18 @@ from mcp_context_server.results import (
     Boundary,
     Cleared,
     Formula,
+    FoundTools,
     Largest,
     Left,
     Prepared,
+    RegisteredTools,
     RequestParts,
+    ServerTools,
     Snipped,
     Status,
     Thresholds,
     TokenEstimate,
+    ToolsStatus,
     TurnStatus,
 )
 from mcp_context_server.transcripts.given import given_messages
@@ -109,13 +115,81 @@ def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Statu
         largest=largest_of(session),
         boundary=boundary_of(session),
         queued=queued_of(session) or None,
-        advice=now.advice,
+        tools=tools_of(session.tools, detail=detail) if session.tools else None,
+        advice=_full_advice(session, now),
         messages=len(session.view),
         version=session.version,
         transcript=session.settings.transcript if detail else None,
         notes=now.notes or None,
         formula=formula_of(session, now) if detail else None,
         edits=tuple(edit_of(n, edit) for n, edit in session.edits) if detail else None,
+    )
+
+
+def tools_of(tools: Toolset, *, detail: bool) -> ToolsStatus:
+    """The registered tools; with `detail` also by server, and the deferred ones by name."""
+    decision, family = tools.deferral, tools.terms.family
+    servers, listed = None, None
+    if detail:
+        servers = tuple(ServerTools(**row.model_dump()) for row in decision.servers)
+        listed = listing_within(tools, lambda text: tally_text(text, family).total) or None
+    return ToolsStatus(
+        total=len(tools.catalog.definitions),
+        deferred=len(decision.deferred),
+        loaded=len(decision.loaded),
+        discovered=len(tools.discovered),
+        definition_tokens=decision.definition_tokens,
+        prompt_tokens=round(tools.tally.total),
+        threshold_tokens=decision.threshold_tokens,
+        active=decision.active,
+        reason=decision.reason,
+        unavailable_servers=tools.catalog.unavailable or None,
+        servers=servers,
+        listing=listed,
+    )
+
+
+def _full_advice(session: Session, now: Standing) -> str:
+    """The next step, and which tools can be found."""
+    if session.tools is None:
+        return now.advice
+    invited = invitation(session.tools, lambda text: tally_text(text, session.family).total)
+    return f"{now.advice} {invited}".strip()
+
+
+def registered_of(live_id: str, session: Session) -> RegisteredTools:
+    """The answer of `register_tools`."""
+    tools = session.tools or with_batch(None, RegisterTools(), {}, terms_of(session))
+    decision = tools.deferral
+    return RegisteredTools(
+        session_id=live_id,
+        total=len(tools.catalog.definitions),
+        deferred=len(decision.deferred),
+        loaded=len(decision.loaded),
+        definition_tokens=decision.definition_tokens,
+        threshold_tokens=decision.threshold_tokens,
+        active=decision.active,
+        reason=decision.reason,
+        prompt_tokens=round(tools.tally.total),
+        loaded_names=decision.loaded if decision.active else None,
+        discovered=tools.discovered or None,
+        unavailable_servers=tools.catalog.unavailable or None,
+        version=session.version,
+    )
+
+
+def found_of(session_id: str, found: Found, *, takes_references: bool) -> FoundTools:
+    """The answer of `tool_search`."""
+    return FoundTools(
+        session_id=session_id,
+        matches=found.matches,
+        query=found.query,
+        total_deferred_tools=found.total_deferred_tools,
+        pending_mcp_servers=found.pending_mcp_servers,
+        tools=found.tools,
+        tool_references=found.tool_references if takes_references else (),
+        nearest=found.nearest,
+        note=found.note or None,
     )
 
 

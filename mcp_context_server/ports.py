@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.policy import Policy
@@ -67,6 +68,14 @@ class SessionStore(Protocol):
 
     async def delete(self, session_id: str) -> None:
         """Forget a session and everything in it. Raises `SessionNotFound`."""
+        ...
+
+    async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
+        """Keep tool definitions under their digest, once for all sessions, durably."""
+        ...
+
+    async def get_catalog(self, digest: str) -> Sequence[Definition] | None:
+        """The definitions under a digest, as they were put; None where there are none."""
         ...
 
     async def aclose(self) -> None:

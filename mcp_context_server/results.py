@@ -298,6 +298,73 @@ class Formula(BaseModel):
     used: str
 
 
+class RegisteredTools(Result):
+    total: int
+    deferred: int
+    loaded: int
+    definition_tokens: int
+    """What all definitions would take in a prompt."""
+    threshold_tokens: int
+    """What unmarked definitions may take before they are deferred."""
+    active: bool
+    """Whether any tool is deferred."""
+    reason: str
+    prompt_tokens: int
+    """What those take that are loaded, and those found since."""
+    loaded_names: tuple[str, ...] | None = None
+    """Where some are deferred: the tools whose definitions stay in the prompt."""
+    discovered: tuple[str, ...] | None = None
+    """Deferred tools found so far."""
+    unavailable_servers: Mapping[str, str] | None = None
+    version: int
+
+
+class FoundTools(Result):
+    matches: tuple[str, ...]
+    query: str
+    total_deferred_tools: int
+    pending_mcp_servers: tuple[str, ...]
+    """Servers whose tools may yet come."""
+    tools: tuple[Mapping[str, Any], ...]
+    """Name, description and input_schema of the matches, as many as fit a budget."""
+    tool_references: tuple[Mapping[str, Any], ...]
+    """The matches as the content of a `tool_result`; empty if the model can't take them."""
+    nearest: tuple[str, ...]
+    """Names most like the query, where something asked for was not found."""
+    note: str | None = None
+
+
+class ServerTools(BaseModel):
+    """What one server's definitions take."""
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    tools: int
+    tokens: int
+
+
+class ToolsStatus(BaseModel):
+    """The registered tools."""
+
+    model_config = ConfigDict(frozen=True)
+
+    total: int
+    deferred: int
+    loaded: int
+    discovered: int
+    definition_tokens: int
+    prompt_tokens: int
+    threshold_tokens: int
+    active: bool
+    reason: str
+    unavailable_servers: Mapping[str, str] | None = None
+    servers: tuple[ServerTools, ...] | None = None
+    """Largest first."""
+    listing: str | None = None
+    """The deferred tools with their purposes, one a line, within a budget."""
+
+
 class Status(Result):
     model: str
     context_window: int
@@ -315,7 +382,7 @@ class Status(Result):
     breaker: Mapping[str, Any] | None = None
     boundary: Boundary | None = None
     memory: Mapping[str, Any] | None = None
-    tools: Mapping[str, Any] | None = None
+    tools: ToolsStatus | None = None
     queued: tuple[str, ...] | None = None
     """Ids of results that are cleared once the cache is cold, or the window forces it."""
     advice: str

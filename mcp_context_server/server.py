@@ -13,6 +13,7 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
 from mcp_context_server.compacting import Compactor
+from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.hooks import CommandHooks, read_hooks
@@ -73,6 +74,7 @@ def build_service(
         clock=time.time,
         new_id=new_session_id,
         policy=settings.policy(),
+        search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
     )
 
@@ -140,10 +142,8 @@ def build_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
+        tools=[tool.made() for tool in offered() if tool.for_agents or tools == "all"],
     )
-    for tool in offered():
-        if tool.for_agents or tools == "all":
-            server.add_tool(tool.run, title=tool.title, annotations=tool.annotations)
     add_prompts(server)
     return server
 

@@ -16,6 +16,8 @@ import anyio
 from pydantic import ValidationError
 
 from mcp_context_server.answers import Estimable, Method, estimate_of
+from mcp_context_server.catalogs import Catalogs
+from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
 from mcp_context_server.core.intake import (
     Intake,
@@ -97,8 +99,11 @@ class ContextService:
     policy: Policy = field(default_factory=Policy)
     """Where sessions start from; each may override it."""
     default_model: str = ""
+    search_mode: SearchMode = AUTO
+    """When tools are deferred."""
     files: FileReader = field(default_factory=FileReader)
     views: GivenViews = field(default_factory=GivenViews)
+    catalogs: Catalogs = field(init=False)
     _following: Following = field(init=False)
     _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
     _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
@@ -107,6 +112,7 @@ class ContextService:
 
     def __post_init__(self) -> None:
         self._following = Following(self.store)
+        self.catalogs = Catalogs(self.store)
 
     def now(self) -> str:
         """The time as ISO 8601, to the second."""
@@ -146,7 +152,7 @@ class ContextService:
             raise SessionNotFound(session_id)
         if known and any(isinstance(entry, Undo) for _, entry in stored.entries):
             known, stored = None, await self.store.read(session_id)
-        return self._keep(known, stored)
+        return await self._keep(known, stored)
 
     async def write(
         self,
@@ -312,17 +318,18 @@ class ContextService:
         if any(isinstance(entry, Undo) for entry in entries):
             return await self.load(live.record.session_id, live.record.principal)
         numbered = tuple(enumerate(entries, start=version + 1))
-        return self._keep(live, Stored(live.record, version + len(entries), numbered))
+        return await self._keep(live, Stored(live.record, version + len(entries), numbered))
 
-    def _keep(self, known: Live | None, stored: Stored) -> Live:
+    async def _keep(self, known: Live | None, stored: Stored) -> Live:
         """Fold what was read onto what is known, and keep the result as the newest."""
         session_id = stored.record.session_id
+        batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
             self.views.forget(session_id)
             entries = standing([entry for _, entry in stored.entries])
-            session = fold(self._blank(), entries, version=stored.version)
+            session = fold(self._blank(), entries, version=stored.version, batches=batches)
         elif stored.entries:
-            session = fold(known.session, stored.entries, version=stored.version)
+            session = fold(known.session, stored.entries, version=stored.version, batches=batches)
         else:
             session = known.session
         live = Live(stored.record, session)
@@ -333,7 +340,7 @@ class ContextService:
         return live
 
     def _blank(self) -> Session:
-        return Session(policy=self.policy, model=self.default_model)
+        return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
 
 
 def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:

@@ -126,8 +126,13 @@ def from_environment(
             **settings, policy_overrides=policy, warnings=tuple(dict.fromkeys(warnings))
         )
     except ValidationError as problem:
-        message = f"{problem.errors()[0]['loc'][0]}: {_reason(problem)}"
+        field = str(problem.errors()[0]["loc"][0])
+        message = f"{field} {settings[field]!r}: {_reason(problem)}. {HINTS.get(field, '')}".strip()
         raise InvalidInput(message) from problem
+
+
+HINTS: Mapping[str, str] = {"store": "Use sqlite:///PATH or memory: as the store."}
+"""What to give instead, for flags whose form is not plain from the error."""
 
 
 def default_store(data_dir: Path | None = None) -> str:

@@ -11,6 +11,7 @@ from mcp_context_server.answers import prepared_of, snipped_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
 from mcp_context_server.core.caching import first_difference, place_breakpoints, split_system
+from mcp_context_server.core.catalog import is_marked_deferred
 from mcp_context_server.core.edits import Change, DropThinking, Edit, Entry, Replace, project
 from mcp_context_server.core.intake import mends
 from mcp_context_server.core.messages import Block, Messages
@@ -150,7 +151,8 @@ async def _compacted(
 def _plan(service: ContextService, live: Live, asked: Preparing) -> Plan:
     session = live.session
     factor, family = session.calibration.factor, session.family
-    sent = tally_system(_system(session, asked), family) + tally_tools(asked.tools, family)
+    in_prompt = [tool for tool in asked.tools if not is_marked_deferred(tool)]
+    sent = tally_system(_system(session, asked), family) + tally_tools(in_prompt, family)
     turn = replace(
         turn_of(session, service.moment(), live.record.kind),
         pending_tokens=factor * tally_messages(asked.pending, family).total,

@@ -54,10 +54,12 @@ LAYERS = (
     ("ports", {"core", "errors"}),
     ("stores", {"core", "errors", "ports"}),
     ("transcripts", {"core", "errors", "ports", "transcripts"}),
+    ("catalogs", {"core", "errors", "ports"}),
     (
         "service",
         {
             "core",
+            "catalogs",
             "errors",
             "ports",
             "results",
@@ -124,7 +126,7 @@ opened = []
 sys.addaudithook(lambda event, args: opened.append(args[0]) if event == "open" else None)
 import mcp_context_server.cli, mcp_context_server.server
 data = [p for p in opened if isinstance(p, str) and not p.endswith((".py", ".pyc", ".so"))]
-ours = [p for p in data if "mcp_context_server" in p and not p.endswith("__pycache__")]
+ours = [p for p in data if "mcp_context_server/" in p and not p.endswith("__pycache__")]
 heavy = {"anthropic", "numpy", "tiktoken", "psycopg"} & set(sys.modules)
 assert (ours, heavy, threading.active_count()) == ([], set(), 1), (ours, heavy)
 """

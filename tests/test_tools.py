@@ -10,6 +10,7 @@ from mcp_context_server.core.policy import Policy
 from mcp_context_server.server import build_server
 from mcp_context_server.service import ContextService
 from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.tools.schema import slim
 
 pytestmark = pytest.mark.anyio
 
@@ -250,6 +251,31 @@ async def test_every_tool_has_a_title_a_description_annotations_and_both_schemas
         assert tool.annotations.read_only_hint is not None
         assert tool.input_schema["additionalProperties"] is False
         assert tool.output_schema["properties"]["session_id"]
+
+
+async def test_definitions_say_nothing_that_costs_tokens_for_nothing(client):
+    for tool in (await client.list_tools()).tools:
+        told = json.dumps(tool.input_schema)
+        for waste in ('"title": "', '"default": ""', '"default": false', '"null"'):
+            assert waste not in told, (tool.name, waste)
+
+
+async def test_a_slim_schema_takes_what_the_full_one_takes():
+    full = {
+        "title": "X",
+        "properties": {
+            "title": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+            "many": {"items": {"additionalProperties": True, "title": "I"}, "title": "Many"},
+            "either": {"anyOf": [{"type": "string"}, {"type": "array"}], "default": "x"},
+        },
+    }
+    assert slim(full) == {
+        "properties": {
+            "title": {"type": "string"},
+            "many": {"items": {}},
+            "either": {"anyOf": [{"type": "string"}, {"type": "array"}], "default": "x"},
+        }
+    }
 
 
 async def test_only_the_agents_tools_are_offered_on_demand():

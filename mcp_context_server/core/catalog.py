@@ -84,16 +84,26 @@ def register(
         CatalogFull: these would be too many; none is registered.
     """
     tools = dict(catalog.by_name)
-    arrived: set[str] = set()
-    for position, given in enumerate(definitions):
-        definition = _valid(given, position, policy)
-        known = tools.get(definition["name"], definition)
+    valid = [_valid(given, position, policy) for position, given in enumerate(definitions)]
+    for definition in valid:
+        known = tools.setdefault(definition["name"], definition)
         if known != definition and not replace:
             raise DuplicateTool(definition["name"], server_of(known), server_of(definition))
-        tools[definition["name"]] = definition
-        arrived.add(server_of(definition))
     if len(tools) > policy.catalog_tools:
         raise CatalogFull(len(tools), policy.catalog_tools)
+    return admit(catalog, valid, pending_servers=pending_servers)
+
+
+def admit(
+    catalog: Catalog,
+    definitions: Iterable[Definition],
+    *,
+    pending_servers: Iterable[str] | None = None,
+) -> Catalog:
+    """What `register` does with definitions that it once let in: the newest of a name stands."""
+    arriving = [dict(definition) for definition in definitions]
+    arrived = {server_of(definition) for definition in arriving}
+    tools = {**catalog.by_name, **{definition["name"]: definition for definition in arriving}}
     return Catalog(
         definitions=tuple(tools.values()),
         unavailable=_unavailable(catalog, arrived, pending_servers),

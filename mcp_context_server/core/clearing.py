@@ -3,63 +3,78 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.edits import Change, Replace
-from mcp_context_server.core.messages import Block, Message, Messages, is_call
+from mcp_context_server.core.messages import Block, Message, Messages, is_call, is_result
 from mcp_context_server.core.session import Session
-from mcp_context_server.core.tokens import block_tokens, message_overhead, message_tokens
+from mcp_context_server.core.tokens import (
+    block_tokens,
+    message_overhead,
+    message_tokens,
+    text_result_tokens,
+)
 from mcp_context_server.core.tool_roles import tool_path
 
 CLEARED = "[Old tool result content cleared]"
 """How every placeholder begins. Never looked for: what was cleared is known from the edits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(NamedTuple):
     """A result of a client-side call in the view."""
 
-    index: int
-    """The place of its message in the view."""
     message: Message
+    id: str
     block: Block
-    call: Block
-
-    @property
-    def id(self) -> str:
-        return self.block["tool_use_id"]
-
-    @property
-    def tool(self) -> str:
-        name = self.call.get("name")
-        return name if isinstance(name, str) else ""
-
-    @property
-    def arguments(self) -> Mapping[str, Any]:
-        given = self.call.get("input")
-        return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    tool: str
+    arguments: Mapping[str, Any]
 
 
-def tool_results(view: Messages, start: int = 0) -> Iterator[ToolResult]:
-    """The results of client-side calls in `view[start:]`, in order. The view is a legal one."""
-    asked, is_asking = list[Message](), False
-    for index in range(max(0, start - 1), len(view)):
-        message = view[index]
-        if message.role == "assistant":
-            asked = [*asked, message] if is_asking else [message]
-            is_asking = True
-            continue
-        if message.results and index >= start:
-            yield from _results_in(message, index, asked)
-        is_asking = False
+def tool_results(view: Messages, start: int = 0, end: int | None = None) -> list[ToolResult]:
+    """The results of client-side calls in `view[start:end]`, in order. The view is a legal one."""
+    found: list[ToolResult] = []
+    places = [i for i, message in enumerate(view[:end]) if i >= start and message.results]
+    for place in places:
+        message = view[place]
+        if message.role == "user":
+            found += _results_of(message, view[place - 1] if place else message, view, place)
+    return found
 
 
-def _results_in(message: Message, index: int, asked: list[Message]) -> Iterator[ToolResult]:
-    calls = {block["id"]: block for one in asked for block in one.blocks if is_call(block)}
+_RESULTS = "_tool_results"
+_Memo = tuple[Message, tuple[Block, ...] | str, tuple[ToolResult, ...]]
+
+
+def _results_of(
+    message: Message, asking: Message, view: Messages, place: int
+) -> tuple[ToolResult, ...]:
+    """A message's results, kept on it for as long as it answers the same message."""
+    facts = cast("dict[str, _Memo]", message.__dict__)
+    memo = facts.get(_RESULTS)
+    if memo is None or memo[0] is not asking or memo[1] is not message.content:
+        results = tuple(_paired(message, _calls_before(view, place)))
+        memo = facts[_RESULTS] = (asking, message.content, results)
+    return memo[2]
+
+
+def _calls_before(view: Messages, place: int) -> dict[str, Block]:
+    """The calls of the response just before a message, all its chunks included."""
+    calls: dict[str, Block] = {}
+    for index in range(place - 1, -1, -1):
+        if view[index].role != "assistant":
+            break
+        calls.update((block["id"], block) for block in view[index].blocks if is_call(block))
+    return calls
+
+
+def _paired(message: Message, calls: Mapping[str, Block]) -> Iterator[ToolResult]:
     for block in message.blocks:
-        if block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str):
-            yield ToolResult(index, message, block, calls.get(block["tool_use_id"], {}))
+        if block.get("type") == "tool_result" and is_result(block):
+            id = block["tool_use_id"]
+            call = calls.get(id, {})
+            name, given = call.get("name"), call.get("input")
+            arguments = cast("dict[str, Any]", given if isinstance(given, dict) else {})
+            yield ToolResult(message, id, block, name if isinstance(name, str) else "", arguments)
 
 
 def unseen_from(view: Messages) -> int:
@@ -110,14 +125,16 @@ def exchange(
 ) -> Change | None:
     """The change that puts other content into a result; None where that is not smaller."""
     block = {**result.block, "content": content}
-    freed = tokens - block_tokens(block, result.message.role, session.family)
+    if isinstance(content, str):
+        freed = tokens - text_result_tokens(content, session.family)
+    else:
+        freed = tokens - block_tokens(block, result.message.role, session.family)
     if freed <= 0:
         return None
-    return Change.model_construct(
-        message_id=result.message.id,
-        tool_use_id=result.id,
+    return Change.of_result(
+        result.message.id,
+        result.id,
         block=block,
-        reference=result.id,
         tool=result.tool,
         tokens_freed=round(session.calibration.factor * freed),
     )
@@ -130,7 +147,9 @@ def argument_of(arguments: Mapping[str, Any], chars: int) -> str:
     shown = tool_path(arguments) or next((v for v in arguments.values() if isinstance(v, str)), "")
     if not shown:
         shown = json.dumps(arguments, ensure_ascii=False, default=str)[: 2 * chars]
-    shown = _SPACE.sub(" ", shown[: 2 * chars]).strip()
+    shown = shown[: 2 * chars]
+    if not shown.isprintable():
+        shown = _SPACE.sub(" ", shown).strip()
     return f" ({shown if len(shown) <= chars else shown[: chars - 1] + '…'})"
 
 

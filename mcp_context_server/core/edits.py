@@ -7,7 +7,7 @@ only ids, so that it can be replayed, and left out again by an undo.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, assert_never
 
-from mcp_context_server.core.messages import Block, Message, Messages, Value, is_result, is_thinking
+from mcp_context_server.core.messages import Block, Message, Messages, Value, is_thinking
 from mcp_context_server.core.recovery import RecoveryState
 
 Trigger = Literal["auto", "manual", "host"]
@@ -73,6 +73,25 @@ class Change(Value):
     """The handle by which `recall` opens the original."""
     tool: str = ""
     tokens_freed: int = 0
+
+    @classmethod
+    def of_result(
+        cls, message_id: str, tool_use_id: str, *, block: Block, tool: str, tokens_freed: int
+    ) -> "Change":
+        """What stands in place of a result; made by the thousand, and so without validation."""
+        facts: dict[str, Any] = {
+            "message_id": message_id,
+            "tool_use_id": tool_use_id,
+            "index": 0,
+            "block": block,
+            "reference": tool_use_id,
+            "tool": tool,
+            "tokens_freed": tokens_freed,
+        }
+        return cls.trusted(facts, _TOLD_OF_RESULTS)
+
+
+_TOLD_OF_RESULTS = set(Change.model_fields) - {"index"}
 
 
 class Replace(Value):
@@ -203,6 +222,27 @@ class Recover(Value):
     """What the provider counted for the refused request, where it told exactly."""
 
 
+class RegisterTools(Value):
+    """Tool definitions taken into the session's catalogue, and which servers lack theirs."""
+
+    type: Literal["register_tools"] = "register_tools"
+    at: str | None = None
+    digest: str | None = None
+    """The definitions that are new or changed, by which the store keeps them; None: no such."""
+    pending_servers: tuple[str, ...] | None = None
+    """All servers that are still connecting; None leaves them as they were."""
+    disconnected_servers: tuple[str, ...] = ()
+    """Servers whose tools went away before these came."""
+
+
+class DiscoverTools(Value):
+    """Deferred tools that a search found; their definitions are in the prompt from now on."""
+
+    type: Literal["discover_tools"] = "discover_tools"
+    at: str | None = None
+    names: tuple[str, ...]
+
+
 class Undo(Value):
     """The edit at sequence number `sequence` no longer counts."""
 
@@ -226,6 +266,8 @@ Edit = (
     | Delegate
     | StageNotes
     | ReportFailure
+    | RegisterTools
+    | DiscoverTools
     | Recover
     | Undo
 )
@@ -247,6 +289,8 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "delegate": Delegate,
     "stage_notes": StageNotes,
     "failure": ReportFailure,
+    "register_tools": RegisterTools,
+    "discover_tools": DiscoverTools,
     "recover": Recover,
     "undo": Undo,
 }
@@ -298,6 +342,8 @@ def apply(view: Messages, edit: Edit) -> Messages:
         case Configure() | ReportUsage() | Learn() | Follow() | Undo():
             return view
         case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
+            return view
+        case RegisterTools() | DiscoverTools():
             return view
         case Replace():
             return _replace(view, edit.changes)
@@ -373,21 +419,25 @@ def _replace(view: Messages, changes: Iterable[Change]) -> Messages:
     by_message: dict[str, list[Change]] = {}
     for change in changes:
         by_message.setdefault(change.message_id, []).append(change)
-    if not any(message.id in by_message for message in view):
+    places = [place for place, message in enumerate(view) if message.id in by_message]
+    if not places:
         return view
-    return tuple(
-        _with_changes(message, by_message[message.id]) if message.id in by_message else message
-        for message in view
-    )
+    edited = list(view)
+    for place in places:
+        edited[place] = _with_changes(view[place], by_message[view[place].id])
+    return tuple(edited)
 
 
-def _with_changes(message: Message, changes: Iterable[Change]) -> Message:
-    results = {c.tool_use_id: c.block for c in changes if c.tool_use_id is not None}
-    others = {c.index: c.block for c in changes if c.tool_use_id is None}
-    return message.with_blocks(
-        results.get(block["tool_use_id"], block) if is_result(block) else others.get(index, block)
-        for index, block in enumerate(message.blocks)
-    )
+def _with_changes(message: Message, changes: Sequence[Change]) -> Message:
+    blocks = list(message.blocks)
+    for change in changes:
+        if change.tool_use_id is None:
+            places = range(len(blocks))[change.index : change.index + 1]
+        else:
+            places = [i for i, b in enumerate(blocks) if b.get("tool_use_id") == change.tool_use_id]
+        for place in places:
+            blocks[place] = change.block
+    return message.with_blocks(blocks)
 
 
 def _drop_thinking(view: Messages, message_ids: frozenset[str]) -> Messages:

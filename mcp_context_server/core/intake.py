@@ -164,5 +164,7 @@ def _seam(view: Messages, fresh: Messages) -> int:
         if not answered.issuperset(message.calls) or message.api_message_id in responses:
             start = index
         elif message.role == "assistant":
+            # A reply at the end may be what one before another message may not.
+            start = index if index == len(view) - 1 else start
             break
     return start

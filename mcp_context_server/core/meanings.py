@@ -69,8 +69,9 @@ class Meanings:
         values, length = self._sum(weighted)
         if not length:
             return b""
-        scale, half_up = (BIAS - 1) / length, BIAS + 0.5
-        return bytes([int(value * scale + half_up) for value in values])
+        # Whole numbers, of which the last 20 bits are the fraction, are the quicker here.
+        scale, half_up = int((BIAS - 1) / length * 2**20), 2**19
+        return bytes([(value * scale + half_up >> 20) + BIAS for value in values])
 
     def _sum(self, weighted: Weighted) -> tuple[list[int], float]:
         """The weighted sum of the known words' vectors, and its length."""

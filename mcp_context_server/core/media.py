@@ -7,7 +7,7 @@ however empty the window is. Once a limit is passed, only the newest stay.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mcp_context_server.core.clearing import argument_of, tool_results, unseen_from
+from mcp_context_server.core.clearing import argument_of, unseen_from
 from mcp_context_server.core.edits import Change, Replace
 from mcp_context_server.core.images import (
     base64_data,
@@ -58,7 +58,7 @@ class _Budget:
 def _changes(turn: Turn) -> Iterator[Change]:
     """Changes from the newest message to the oldest; only user messages can be changed."""
     budget, unseen = _Budget(turn), unseen_from(turn.view)
-    callers = {result.id: result for result in tool_results(turn.view)}
+    callers = {result.id: result for result in turn.results}
     for index in range(len(turn.view) - 1, -1, -1):
         message = turn.view[index]
         if message.role != "user" or not has_media(message, turn.session.family):

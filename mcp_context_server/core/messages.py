@@ -7,7 +7,7 @@ blocks of unknown type and unknown fields come back exactly as they were given.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, Literal, Self, TypeGuard, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,10 +24,25 @@ WIRE_FIELDS: Mapping[str, tuple[str, ...]] = {
 """The message-level fields that the Messages API knows, by role."""
 
 
+_set = object.__setattr__
+
+
 class Value(BaseModel):
     """An immutable value that survives a round trip, unknown fields included."""
 
     model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    @classmethod
+    def trusted(
+        cls, facts: dict[str, Any], names: set[str], extra: dict[str, Any] | None = None
+    ) -> Self:
+        """A value of attributes made here, which need no validation; `names` are those set."""
+        value = object.__new__(cls)
+        _set(value, "__dict__", facts)
+        _set(value, "__pydantic_fields_set__", names)
+        _set(value, "__pydantic_extra__", {} if extra is None else extra)
+        _set(value, "__pydantic_private__", None)
+        return value
 
 
 class Message(Value):
@@ -73,12 +88,10 @@ class Message(Value):
 
     def with_blocks(self, blocks: Iterable[Block]) -> "Message":
         """The same message with other content."""
-        copy = self.__copy__()
-        facts = cast("dict[str, Any]", copy.__dict__)
-        for fact in _DERIVED:
-            facts.pop(fact, None)
-        facts["content"] = tuple(blocks)
-        return copy
+        known = cast("dict[str, Any]", self.__dict__)
+        facts = {name: known[name] for name in _GIVEN}
+        facts["content"] = facts["blocks"] = tuple(blocks)
+        return self.trusted(facts, self.model_fields_set, self.model_extra)
 
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
@@ -92,6 +105,7 @@ class Message(Value):
 
 
 _DERIVED = ("blocks", "calls", "results")
+_GIVEN = tuple(Message.model_fields)
 
 Messages = tuple[Message, ...]
 

@@ -5,8 +5,9 @@ of it is cached any more; the window forces it; the cost model says that it pays
 the model has not seen yet, and the newest results, always stay.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from mcp_context_server.core.caching import ClearingCost, clearing_cost
 from mcp_context_server.core.clearing import (
@@ -14,7 +15,6 @@ from mcp_context_server.core.clearing import (
     cleared_ids,
     clearing,
     result_tokens,
-    tool_results,
     unseen_from,
 )
 from mcp_context_server.core.clock import age_seconds
@@ -43,7 +43,7 @@ def clear_queued(turn: Turn) -> Step | None:
         return None
     asked = {id for _, queue in turn.session.queued for id in queue.tool_use_ids}
     settled = cleared_ids(turn.session)
-    results = [r for r in tool_results(turn.view) if r.id in asked and r.id not in settled]
+    results = [r for r in turn.results if r.id in asked and r.id not in settled]
     changes = _placeholders(turn, results)
     if not changes:
         return None
@@ -90,9 +90,9 @@ def _for_room(turn: Turn) -> Step | None:
     if used - _freed(changes) >= turn.window.blocking:
         changes = _placeholders(turn, _clearable(turn, keep=1), target)
     least = threshold * turn.policy.clear_at_least_fraction
-    helps = used - _freed(changes) < threshold or used >= turn.window.blocking
-    if _freed(changes) < least and not helps:
-        return None
+    limit = turn.window.blocking if used >= turn.window.blocking else threshold
+    if _freed(changes) < least and used - _freed(changes) >= limit:
+        return None  # too little to matter, and the turn is no better off
     return _step(turn, changes, "window")
 
 
@@ -147,11 +147,12 @@ class Ranks:
     def of(self, result: ToolResult) -> int | None:
         """The rank of a result; None where its tool's results never go."""
         tool = result.tool
+        if tool in self._known:
+            return self._known[tool]
         if tool.rsplit("__", 1)[-1] in COMMAND_TOOLS:
             return self._rank(tool_role(tool, result.arguments, own=self.own))
-        if tool not in self._known:
-            self._known[tool] = self._rank(tool_role(tool, own=self.own))
-        return self._known[tool]
+        rank = self._known[tool] = self._rank(tool_role(tool, own=self.own))
+        return rank
 
     def _rank(self, role: ToolRole | None) -> int | None:
         if role is None:
@@ -165,18 +166,17 @@ def _clearable(turn: Turn, *, keep: int, least_known: bool = False) -> list[Tool
     The newest `keep` stay, at least one. `least_known` leaves out tools nobody knows.
     """
     settled, ranks = cleared_ids(turn.session), Ranks(dict(turn.policy.compactable_tools))
-    unseen = unseen_from(turn.view)
+    unseen = {message.id for message in turn.view[unseen_from(turn.view) :]}
     others = turn.policy.clear_other_tools and not least_known
-    found: list[tuple[int, int, ToolResult]] = []
-    for place, result in enumerate(tool_results(turn.view)):
+    found: list[tuple[int, ToolResult]] = []
+    for result in turn.results:
         rank = ranks.of(result)
-        if rank is None or (rank == OTHER and not others) or result.id in settled:
+        if rank is None or result.id in settled:
             continue
-        if rank < OTHER or not is_exempt(turn.policy, result.tool):
-            found.append((rank, place, result))
-    found = found[: -max(1, keep)]
-    old = [each for each in found if each[2].index < unseen]
-    return [result for _, _, result in sorted(old, key=lambda each: each[:2])]
+        if rank < OTHER or (others and not is_exempt(turn.policy, result.tool)):
+            found.append((rank, result))
+    old = [each for each in found[: -max(1, keep)] if each[1].message.id not in unseen]
+    return [result for _, result in sorted(old, key=itemgetter(0))]
 
 
 def _placeholders(
@@ -185,14 +185,29 @@ def _placeholders(
     """Placeholders for results in this order, until enough tokens are freed."""
     changes: list[Change] = []
     freed, session = 0, turn.session
-    for result in results:
+    for result, tokens in _larger_first(turn, results, enough):
         if freed >= enough:
             break
-        change = clearing(result, session, result_tokens(result, session.family))
+        change = clearing(result, session, tokens)
         if change is not None:
             changes.append(change)
             freed += change.tokens_freed
     return changes
+
+
+def _larger_first(
+    turn: Turn, results: Iterable[ToolResult], enough: float
+) -> Iterator[tuple[ToolResult, float]]:
+    """The results with what they take; the small ones last, since a placeholder gains little."""
+    small: list[tuple[ToolResult, float]] = []
+    least = turn.scaled(turn.policy.clear_small_tokens) if enough < float("inf") else 0
+    for result in results:
+        tokens = result_tokens(result, turn.session.family)
+        if tokens >= least:
+            yield result, tokens
+        else:
+            small.append((result, tokens))
+    yield from small
 
 
 def _freed(changes: Iterable[Change]) -> int:
@@ -211,8 +226,9 @@ def cost_of(turn: Turn, changes: Sequence[Change]) -> ClearingCost:
     changed = {change.message_id for change in changes}
     first = next(i for i, message in enumerate(turn.view) if message.id in changed)
     factor = turn.session.calibration.factor
-    before = fixed_tokens(turn.session) + factor * _tokens(turn, turn.view[:first])
-    behind = factor * _tokens(turn, turn.view[first:])
+    head = _tokens(turn, turn.view[:first])
+    before = fixed_tokens(turn.session) + factor * head
+    behind = factor * (turn.session.tally.total - head)
     freed = _freed(changes)
     return clearing_cost(
         turn.model,

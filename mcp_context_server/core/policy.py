@@ -28,17 +28,24 @@ class FieldWeight(BaseModel):
     """How much a word here says about what the tool means."""
 
 
+ToolField = Literal[
+    "name", "server", "hint", "lead", "rest", "parameters", "parameter_texts", "compounds"
+]
+"""Name parts, server, search hint, the description's first sentence and its rest, parameter
+names and descriptions, and neighbouring name parts as one word."""
+
+
 class ToolRanking(BaseModel):
     """How tool search weighs what it finds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
-    fields: dict[str, FieldWeight] = {
+    fields: dict[ToolField, FieldWeight] = {
         "name": FieldWeight(weight=3.5, length_penalty=0.5, typical_terms=3, sense_weight=10),
         "server": FieldWeight(weight=4, length_penalty=0, typical_terms=2, sense_weight=7),
         "hint": FieldWeight(weight=3, length_penalty=0.3, typical_terms=5, sense_weight=10),
         "lead": FieldWeight(weight=1, length_penalty=0.55, typical_terms=10, sense_weight=10),
-        "rest": FieldWeight(weight=0.4, length_penalty=0.8, typical_terms=20, sense_weight=3),
+        "rest": FieldWeight(weight=0.4, length_penalty=0.8, typical_terms=20, sense_weight=0),
         "parameters": FieldWeight(weight=0.6, length_penalty=0.45, typical_terms=6, sense_weight=3),
         "parameter_texts": FieldWeight(
             weight=0.4, length_penalty=0.7, typical_terms=20, sense_weight=0
@@ -170,6 +177,8 @@ class Policy(BaseModel):
     """What a host's own tools are for, by name; goes before the known hosts' tables."""
     clear_other_tools: bool = True
     """Whether results of tools nobody knows may be cleared too, after all others."""
+    clear_small_tokens: int = Field(default=200, ge=0)
+    """Results below this go after all larger ones; less in a small window, in proportion."""
     clear_to_fraction: float = Field(default=0.6, gt=0, lt=1)
     """Share of the auto-compact threshold down to which is cleared, so that it lasts a while."""
     clear_at_least_fraction: float = Field(default=0.05, ge=0, lt=1)

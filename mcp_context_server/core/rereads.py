@@ -1,5 +1,6 @@
 """Rereads: a file that was read again gives way to the newer reading once space is needed."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from mcp_context_server.core.clearing import (
@@ -8,7 +9,6 @@ from mcp_context_server.core.clearing import (
     exchange,
     result_tokens,
     spilled_ids,
-    tool_results,
     unseen_from,
 )
 from mcp_context_server.core.edits import Change, Replace
@@ -42,23 +42,32 @@ def point_to_rereads(turn: Turn) -> Step | None:
 def _read_again(turn: Turn) -> Iterator[tuple[ToolResult, ToolResult]]:
     """Readings with the next reading of the same part of the same file."""
     settled = cleared_ids(turn.session) | spilled_ids(turn.session) | _marked_ids(turn)
-    unseen = unseen_from(turn.view)
-    newest: dict[str, ToolResult] = {}
-    for result in tool_results(turn.view):
+    unseen = {message.id for message in turn.view[unseen_from(turn.view) :]}
+    newest: dict[tuple[str, str], ToolResult] = {}
+    for result in _of_repeated_paths(turn):
         if result.id in settled or not _is_reading(turn, result):
             continue
-        part = repr(sorted(result.arguments.items(), key=repr))
+        part = (result.tool, repr(sorted(result.arguments.items(), key=repr)))
         earlier = newest.get(part)
-        if earlier is not None and earlier.index < unseen:
+        if earlier is not None and earlier.message.id not in unseen:
             yield earlier, result
         newest[part] = result
 
 
+def _of_repeated_paths(turn: Turn) -> list[ToolResult]:
+    """The results about files that more than one result is about."""
+    paths = [tool_path(result.arguments) for result in turn.results]
+    counted = Counter(paths)
+    return [
+        result
+        for result, path in zip(turn.results, paths, strict=True)
+        if path is not None and counted[path] > 1
+    ]
+
+
 def _is_reading(turn: Turn, result: ToolResult) -> bool:
     own = turn.policy.compactable_tools
-    return tool_path(result.arguments) is not None and (
-        tool_role(result.tool, result.arguments, own=own) == "read"
-    )
+    return tool_role(result.tool, result.arguments, own=own) == "read"
 
 
 def _marked_ids(turn: Turn) -> set[str | None]:

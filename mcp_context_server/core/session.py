@@ -12,11 +12,13 @@ from typing import Any, assert_never, cast
 
 from mcp_context_server.core.breaker import Breaker
 from mcp_context_server.core.calibration import Calibration
+from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import (
     Collapse,
     Compact,
     Configure,
     Delegate,
+    DiscoverTools,
     DropThinking,
     Edit,
     Entry,
@@ -25,6 +27,7 @@ from mcp_context_server.core.edits import (
     Mend,
     Queue,
     Recover,
+    RegisterTools,
     Replace,
     ReportFailure,
     ReportUsage,
@@ -50,7 +53,16 @@ from mcp_context_server.core.tokens import (
     tally_system,
 )
 from mcp_context_server.core.tool_roles import tool_path
+from mcp_context_server.core.toolset import (
+    Batches,
+    Terms,
+    Toolset,
+    with_batch,
+    with_discovered,
+    with_terms,
+)
 from mcp_context_server.core.usage import Usage, normalise_usage
+from mcp_context_server.core.window import Window, window
 
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
@@ -90,6 +102,8 @@ class Anchor:
     """The tally of the response's chunks so far."""
     response: str | None
     """Id of the API response it was reported for."""
+    tools: float = 0.0
+    """Tokens of the registered definitions that the request carried."""
 
     @property
     def tokens(self) -> int:
@@ -109,6 +123,8 @@ class Overhead:
     tokens: float
     at: float
     """The view's tally when it was worked out; the smaller, the surer."""
+    tools: float = 0.0
+    """Tokens of the registered definitions among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +143,9 @@ class Session:
     """Tokens of the view by class, for this model."""
     system_tally: Tally = EMPTY
     """Tokens of the system prompt it was opened with."""
+    search_mode: SearchMode = AUTO
+    tools: Toolset | None = None
+    """The registered tools; None where nobody registered any."""
     anchor: Anchor | None = None
     overhead: Overhead | None = None
     calibration: Calibration = field(default_factory=Calibration)
@@ -160,16 +179,42 @@ class Session:
         """The tokenizer family of its model."""
         return lookup(self.model).tokenizer
 
+    @property
+    def tools_tally(self) -> Tally:
+        """Tokens of the registered definitions that stand in the prompt."""
+        return self.tools.tally if self.tools else EMPTY
 
-def fold(session: Session, entries: Iterable[Numbered], *, version: int) -> Session:
-    """The session at `version`, after more entries; undone ones left out (see `standing`)."""
+
+def fold(
+    session: Session,
+    entries: Iterable[Numbered],
+    *,
+    version: int,
+    batches: Batches = MappingProxyType({}),
+) -> Session:
+    """The session at `version`, after more entries; undone ones left out (see `standing`).
+
+    `batches` has the tool definitions that the entries name by digest.
+    """
     run: list[Message] = []
     for sequence, entry in entries:
         if isinstance(entry, Message):
             run.append(entry)
         else:
-            session, run = _with_edit(_with_messages(session, run), sequence, entry), []
+            session = _with_messages(session, run)
+            session, run = _with_edit(session, sequence, entry, batches), []
     return replace(_with_messages(session, run), version=version)
+
+
+def session_window(session: Session) -> Window:
+    """The window of a session's model, with what the session was told and has learned."""
+    return window(
+        session.model,
+        session.policy,
+        learned_tokens=session.learned.get(session.model),
+        override_tokens=session.settings.context_window,
+        max_output=session.settings.max_output,
+    )
 
 
 def used_tokens(session: Session) -> float:
@@ -178,7 +223,8 @@ def used_tokens(session: Session) -> float:
     if anchor is None:
         return fixed_tokens(session) + factor * session.tally.total
     # What was cleared since the report counts against it.
-    return max(0.0, anchor.tokens + factor * (session.tally.total - anchor.base.total))
+    since = session.tally.total - anchor.base.total + tools_since(session, anchor.tools)
+    return max(0.0, anchor.tokens + factor * since)
 
 
 def since_usage(session: Session) -> Tally:
@@ -188,8 +234,16 @@ def since_usage(session: Session) -> Tally:
 
 def fixed_tokens(session: Session) -> float:
     """Tokens of every request besides the view: as given, or as the usage showed them."""
-    given = session.calibration.factor * session.system_tally.total
-    return max(given, session.overhead.tokens if session.overhead else 0.0)
+    factor, shown = session.calibration.factor, session.overhead
+    given = factor * (session.system_tally.total + session.tools_tally.total)
+    if shown is None:
+        return given
+    return max(given, shown.tokens + factor * tools_since(session, shown.tools))
+
+
+def tools_since(session: Session, covered: float) -> float:
+    """Tokens of definitions in the prompt beyond the `covered`, before calibration."""
+    return session.tools_tally.total - covered
 
 
 def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
@@ -249,7 +303,8 @@ class _Ledger:
         self.overhead, self.calibration = session.overhead, session.calibration
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
-        self.media, self.recovery = session.media, session.recovery
+        self.media, self.tools = session.media, session.tools_tally.total
+        self.recovery = session.recovery
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
@@ -277,7 +332,8 @@ class _Ledger:
             self._report(Anchor(usage, self.tally, tally, message.api_message_id))
 
     def _report(self, anchor: Anchor) -> None:
-        if self.anchor is not None:
+        anchor = replace(anchor, tools=self.tools)
+        if self.anchor is not None and self.anchor.tools == anchor.tools:
             self.calibration = self.calibration.observe(
                 estimated=anchor.before.total - self.anchor.base.total,
                 reported=anchor.usage.prompt - self.anchor.tokens,
@@ -315,7 +371,7 @@ def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead
     hidden = anchor.usage.prompt - factor * before
     if hidden < 0 or (known is not None and before > known.at):
         return known
-    return Overhead(hidden, before)
+    return Overhead(hidden, before, anchor.tools)
 
 
 def _callers(message: Message) -> dict[str, Caller]:
@@ -360,7 +416,7 @@ def _results_of(
 # ── edits ────────────────────────────────────────────────────────────────────
 
 
-def _with_edit(session: Session, sequence: int, edit: Edit) -> Session:
+def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) -> Session:
     match edit:
         case Configure():
             return _configured(session, edit)
@@ -368,13 +424,17 @@ def _with_edit(session: Session, sequence: int, edit: Edit) -> Session:
             return _reported(session, edit)
         case Learn():
             learned = {**session.learned, edit.model: edit.context_window}
-            return replace(session, learned=MappingProxyType(learned))
+            return _retooled(replace(session, learned=MappingProxyType(learned)))
         case Follow():
             return replace(session, follow=edit)
         case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
             return _noted(session, sequence, edit)
         case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
             return _rewritten(session, sequence, edit)
+        case RegisterTools():
+            return _registered(session, edit, batches)
+        case DiscoverTools():
+            return _discovered(session, edit.names)
         case Undo():
             return session
         case _:
@@ -448,8 +508,8 @@ def _with_model(session: Session, model: str) -> Session:
     family = lookup(model).tokenizer
     system = tally_system(session.settings.system or "", family)
     if family == session.family:
-        return replace(session, model=model, system_tally=system)
-    return replace(
+        return _retooled(replace(session, model=model, system_tally=system))
+    changed = replace(
         session,
         model=model,
         system_tally=system,
@@ -459,6 +519,7 @@ def _with_model(session: Session, model: str) -> Session:
         overhead=None,
         calibration=Calibration(),
     )
+    return _retooled(changed)
 
 
 def _reported(session: Session, edit: ReportUsage) -> Session:
@@ -481,6 +542,7 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
 
 
 def _anchored(session: Session, anchor: Anchor) -> Session:
+    anchor = replace(anchor, tools=session.tools_tally.total)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
     return replace(session, anchor=anchor, overhead=overhead)
 
@@ -524,8 +586,8 @@ def _edited(session: Session, sequence: int, edit: Edit) -> Session:
         session,
         view=view,
         tally=session.tally - tally_messages(gone, family) + tally_messages(came, family),
-        media=session.media - _media(gone, family) + _media(came, family),
-        largest=largest_results(view, family, session.policy.largest_count),
+        media=_media_after(session, gone, came),
+        largest=_largest_after(session, edit, view),
         open_calls=_open_callers(view),
         edits=(*session.edits, (sequence, edit)),
         revision=sequence,
@@ -533,7 +595,7 @@ def _edited(session: Session, sequence: int, edit: Edit) -> Session:
 
 
 def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
-    edited = _edited(session, sequence, edit)
+    edited = _discovered(_edited(session, sequence, edit), edit.discovered_tools)
     return replace(
         edited,
         anchor=None,
@@ -544,6 +606,24 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         delegated=(),
         breaker=_after_compaction(session, edit),
     )
+
+
+def _media_after(session: Session, gone: list[Message], came: list[Message]) -> Media:
+    """The media after an exchange; a view without any that gets no longer gets none."""
+    if not session.media.count and len(gone) == len(came):
+        return session.media
+    return session.media - _media(gone, session.family) + _media(came, session.family)
+
+
+def _largest_after(session: Session, edit: Edit, view: Messages) -> tuple[Contributor, ...]:
+    """The largest results after an edit; where it only made others smaller, they are the same."""
+    if isinstance(edit, DropThinking):
+        return session.largest
+    if isinstance(edit, Replace):
+        changed = {change.message_id for change in edit.changes}
+        if not any(each.message_id in changed for each in session.largest):
+            return session.largest
+    return largest_results(view, session.family, session.policy.largest_count)
 
 
 def _after_compaction(session: Session, edit: Compact) -> Breaker:
@@ -561,8 +641,52 @@ def _after_compaction(session: Session, edit: Compact) -> Breaker:
     return session.breaker.failed(edit.at, reason, used_tokens=edit.tokens_after)
 
 
+# ── tools ────────────────────────────────────────────────────────────────────
+
+
+def _registered(session: Session, edit: RegisterTools, batches: Batches) -> Session:
+    """The session with more tools; none counts twice that a report had shown already."""
+    after = replace(session, tools=with_batch(session.tools, edit, batches, terms_of(session)))
+    anchor, overhead = session.anchor, session.overhead
+    if overhead is None:
+        return after
+    hidden = overhead.tokens / session.calibration.factor - session.system_tally.total
+    now = after.tools_tally.total
+
+    def covered(before: float) -> float:
+        return max(before, min(now, hidden))
+
+    return replace(
+        after,
+        anchor=replace(anchor, tools=covered(anchor.tools)) if anchor else None,
+        overhead=replace(overhead, tools=covered(overhead.tools)),
+    )
+
+
+def _discovered(session: Session, names: Iterable[str]) -> Session:
+    if session.tools is None:
+        return session
+    return replace(session, tools=with_discovered(session.tools, names))
+
+
+def _retooled(session: Session) -> Session:
+    """The session whose window or model may have changed: deferral is decided anew."""
+    if session.tools is None:
+        return session
+    return replace(session, tools=with_terms(session.tools, terms_of(session)))
+
+
+def terms_of(session: Session) -> Terms:
+    """What decides which of a session's tools are deferred."""
+    tokens = session_window(session).context_window
+    return Terms(session.family, tokens, session.policy, session.search_mode)
+
+
 def _exchanged(before: Messages, after: Messages) -> tuple[list[Message], list[Message]]:
     """What left a view and what came into it; messages that stay are the same objects."""
+    if len(before) == len(after):
+        pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not new]
+        return [old for old, _ in pairs], [new for _, new in pairs]
     kept, had = set(map(id, after)), set(map(id, before))
     gone = [message for message in before if id(message) not in kept]
     return gone, [message for message in after if id(message) not in had]

@@ -104,7 +104,7 @@ def select(session: Session, selection: Selection, *, is_queueing: bool = False)
     What is named by id or by tool goes, whether the model saw it or not; what is merely
     old or large goes only when it was seen.
     """
-    results = tuple(tool_results(session.view))
+    results = tool_results(session.view)
     by_id = {result.id: result for result in results}
     named, skipped = _named(session, selection, by_id)
     candidates, left = _conditioned(session, selection, results if named is None else named)
@@ -138,7 +138,7 @@ def _named(
         if not held:
             is_there = any(message.id == id for message in session.view)
             skipped.append(Skipped(id, "not_a_result" if is_there else "unknown"))
-    return sorted(found.values(), key=lambda result: result.index), skipped
+    return [result for id, result in by_id.items() if id in found], skipped
 
 
 def _by_message(results: Iterable[ToolResult]) -> dict[str, list[ToolResult]]:
@@ -162,9 +162,9 @@ def _conditioned(
 ) -> tuple[list[ToolResult], list[Skipped]]:
     """The results that meet the other conditions, and the rest with the first reason."""
     cleared = cleared_ids(session)
-    oldest_kept = _round_start(session, selection.older_than_rounds)
+    new = _ids_from(session, _round_start(session, selection.older_than_rounds))
     is_chosen = bool(selection.tool_use_ids or selection.message_ids or selection.tool)
-    unseen = len(session.view) if is_chosen else unseen_from(session.view)
+    unseen = frozenset[str]() if is_chosen else _ids_from(session, unseen_from(session.view))
     kept: list[ToolResult] = []
     skipped: list[Skipped] = []
     for result in results:
@@ -172,13 +172,17 @@ def _conditioned(
             skipped.append(Skipped(result.id, "cleared"))
         elif selection.tool and not _is_tool(result.tool, selection.tool):
             skipped.append(Skipped(result.id, "other_tool"))
-        elif result.index >= oldest_kept:
+        elif result.message.id in new:
             skipped.append(Skipped(result.id, "too_new"))
-        elif result.index >= unseen:
+        elif result.message.id in unseen:
             skipped.append(Skipped(result.id, "unseen"))
         else:
             kept.append(result)
     return kept, skipped
+
+
+def _ids_from(session: Session, start: int) -> frozenset[str]:
+    return frozenset(message.id for message in session.view[start:])
 
 
 def _is_tool(name: str, asked: str) -> bool:

@@ -73,9 +73,9 @@ def _large_groups(turn: Turn, start: int) -> list[list[ToolResult]]:
     """The results of each message that may hold too much; most messages cost a look-up."""
     family, factor = turn.session.family, turn.session.calibration.factor
     least = min(_limits(turn)) / factor
-    results = tool_results(turn.view, start)
-    by_message = ((m, list(group)) for m, group in groupby(results, lambda r: r.index))
-    return [group for _, group in by_message if message_tokens(group[0].message, family) > least]
+    results = tool_results(turn.view, start) if start else turn.results
+    large = (r for r in results if message_tokens(r.message, family) > least)
+    return [list(group) for _, group in groupby(large, lambda result: id(result.message))]
 
 
 def _limits(turn: Turn) -> list[int]:

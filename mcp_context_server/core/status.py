@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_context_server.core.session import Session, fixed_tokens, since_usage, used_tokens
+from mcp_context_server.core.session import (
+    Session,
+    fixed_tokens,
+    session_window,
+    since_usage,
+    tools_since,
+    used_tokens,
+)
 from mcp_context_server.core.tokens import estimate
 from mcp_context_server.core.window import (
     State,
@@ -13,8 +20,9 @@ from mcp_context_server.core.window import (
     percent_left,
     percent_used,
     state,
-    window,
 )
+
+__all__ = ["Source", "Standing", "advice", "breakdown", "session_window", "standing"]
 
 Source = Literal["usage", "estimate", "exact", "nothing_known"]
 
@@ -61,25 +69,19 @@ def standing(session: Session) -> Standing:
     )
 
 
-def session_window(session: Session) -> Window:
-    """The window of a session's model, with what the session was told and has learned."""
-    return window(
-        session.model,
-        session.policy,
-        learned_tokens=session.learned.get(session.model),
-        override_tokens=session.settings.context_window,
-        max_output=session.settings.max_output,
-    )
-
-
 def breakdown(session: Session, used: int) -> dict[str, int]:
-    """The used tokens by class; `system and tools` is what the view does not account for."""
-    factor = session.calibration.factor
-    parts = {name: factor * part for name, part in session.tally.by_class().items() if part > 0}
+    """The used tokens by class; what is not accounted for is the system prompt, or the tools.
+
+    With registered tools these are `tools`, and the rest is `system`; else both are
+    told as `system_and_tools`.
+    """
+    factor, known = session.calibration.factor, session.tally + session.tools_tally
+    parts = {name: factor * part for name, part in known.by_class().items() if part > 0}
     counted = sum(parts.values())
     scale = min(1.0, used / counted) if counted else 1.0
     shares = {name: part * scale for name, part in parts.items()}
-    shares["system_and_tools"] = max(0.0, used - sum(shares.values()))
+    rest = "system" if session.tools else "system_and_tools"
+    shares[rest] = shares.get(rest, 0.0) + max(0.0, used - sum(shares.values()))
     return {name: part for name, part in _whole(shares, used).items() if part}
 
 
@@ -94,9 +96,12 @@ def _whole(shares: Mapping[str, float], total: int) -> dict[str, int]:
 
 def _bounds(session: Session) -> tuple[int, int]:
     """The interval: the report is exact, only what came after it is estimated."""
-    rest = estimate(since_usage(session), factor=session.calibration.factor)
-    known = session.anchor.tokens if session.anchor else round(fixed_tokens(session))
-    return max(0, known + rest.low), max(0, known + rest.high)
+    factor, anchor = session.calibration.factor, session.anchor
+    rest = estimate(since_usage(session), factor=factor)
+    known = fixed_tokens(session)
+    if anchor:
+        known = anchor.tokens + factor * tools_since(session, anchor.tools)
+    return max(0, round(known) + rest.low), max(0, round(known) + rest.high)
 
 
 def _source(session: Session) -> Source:

@@ -62,6 +62,7 @@ __all__ = [
     "tally_system",
     "tally_text",
     "tally_tools",
+    "text_result_tokens",
 ]
 
 
@@ -146,7 +147,12 @@ def tally_message(message: Message, family: str) -> Tally:
 
 def message_tokens(message: Message, family: str) -> float:
     """The total of `tally_message`, at the price of a look-up."""
-    return sum(_memoised(message, family)[:_SPREAD])
+    facts = cast("dict[str, Any]", message.__dict__)
+    memo = facts.get(_TOTAL)
+    if memo is None or memo[0] is not message.content or memo[1] != family:
+        total = sum(_memoised(message, family)[:_SPREAD])
+        memo = facts[_TOTAL] = (message.content, family, total)
+    return memo[2]
 
 
 def has_media(message: Message, family: str) -> bool:
@@ -170,7 +176,15 @@ def tally_block(block: Block, role: str, family: str) -> Tally:
 
 def block_tokens(block: Block, role: str, family: str) -> float:
     """The tokens of one block; a message's are the sum of its blocks' and `message_overhead`."""
-    return tally_block(block, role, family).total
+    row = _Row(prices(family))
+    row.add_block(block, _SPEAKER.get(role, "other"))
+    return sum(row.values[:_SPREAD])
+
+
+def text_result_tokens(text: str, family: str) -> float:
+    """The tokens of a result that holds this text and nothing else."""
+    known = prices(family)
+    return known.result + known.text["result"].tokens(text)
 
 
 def message_overhead(family: str) -> float:
@@ -203,7 +217,7 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
 _SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": "system"}
 _COLUMN = {name: column for column, name in enumerate(_FIELDS)}
 _SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
-_MEMO = "_tallies"
+_MEMO, _TOTAL = "_tallies", "_total"
 _DEEPEST = 4
 """Blocks in blocks beyond this depth, which no API knows, are priced as JSON."""
 _Memo = tuple[str | tuple[Block, ...], str, dict[str, list[float]]]

@@ -265,8 +265,11 @@ def tool_role(
 
 def tool_path(arguments: Mapping[str, Any]) -> str | None:
     """The file that a call works on, as it was given."""
-    paths = (arguments.get(name) for name in PATH_ARGUMENTS)
-    return next((path for path in paths if isinstance(path, str) and path), None)
+    for name in PATH_ARGUMENTS:
+        path = arguments.get(name)
+        if path and isinstance(path, str):
+            return path
+    return None
 
 
 @cache

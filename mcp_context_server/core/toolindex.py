@@ -15,7 +15,7 @@ from heapq import nlargest
 from math import log
 
 from .meanings import meanings
-from .policy import ToolRanking
+from .policy import ToolField, ToolRanking
 from .spelling import Spelling
 from .synonyms import synonyms
 from .words import compounds, content_runs, runs, squash, terms
@@ -89,7 +89,7 @@ class ToolIndex:
         found = [set(self._postings[t][::2]) for t in terms(word) if t in self._postings]
         return {int(document) for document in set[float].intersection(*found)} if found else set()
 
-    def _impacts(self, fields: Mapping[str, list[str]]) -> dict[str, float]:
+    def _impacts(self, fields: Mapping[ToolField, list[str]]) -> dict[str, float]:
         impacts: dict[str, float] = {}
         for name, field in self._ranking.fields.items():
             found = fields[name]
@@ -122,7 +122,7 @@ class ToolIndex:
             return 1.0
         return 1 + self._ranking.name_coverage * len(name & wanted.keys()) / len(name)
 
-    def _sense(self, fields: Mapping[str, Sequence[str]]) -> bytes:
+    def _sense(self, fields: Mapping[ToolField, Sequence[str]]) -> bytes:
         weights = self._ranking.fields.items()
         return meanings().packed(
             [
@@ -164,7 +164,7 @@ class ToolIndex:
         words = self._words(query)
         counts: dict[str, int] = {}
         for word in words:
-            for term in terms(word, stop_words=True):
+            for term in self._terms(word):
                 counts[term] = counts.get(term, 0) + 1
         wanted = {t: 1 + ranking.repeat_weight * min(n - 1, 2) for t, n in counts.items()}
         for term in compounds(" ".join(words)):
@@ -181,6 +181,11 @@ class ToolIndex:
         """The words of a query that are looked at: no stop words, unless it has no others."""
         return (content_runs(query) or runs(query))[: self._ranking.query_words]
 
+    def _terms(self, word: str) -> Sequence[str]:
+        """A query word's terms, and itself where these are unknown: a name in one word may be."""
+        found = terms(word, stop_words=True)
+        return found if any(term in self._postings for term in found) else [*found, word.lower()]
+
     def _known_terms(self, query: str) -> list[str]:
         words = self._words(query)
         corrected = [term for word in words for term in self._corrections(word)]
@@ -188,14 +193,14 @@ class ToolIndex:
 
     def _corrections(self, word: str) -> Sequence[str]:
         """Terms of the index that a word nothing holds may misspell."""
-        if len(word) < 4 or any(term in self._postings for term in terms(word, stop_words=True)):
+        if len(word) < 4 or any(term in self._postings for term in self._terms(word)):
             return ()
         if self._spelling is None:
             self._spelling = Spelling(self._postings)
         return self._spelling.near(squash(word))
 
 
-def _fields(tool: ToolText) -> dict[str, list[str]]:
+def _fields(tool: ToolText) -> dict[ToolField, list[str]]:
     lead, *rest = _SENTENCE_END.split(tool.description, maxsplit=1)
     return {
         "name": terms(tool.name, stop_words=True),

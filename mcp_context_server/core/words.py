@@ -74,12 +74,12 @@ def parts(name: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 10)
 def compounds(name: str) -> tuple[str, ...]:
-    """Stems of an identifier's neighbouring parts as one word: air_quality gives airqual."""
+    """An identifier's neighbouring parts as one word each, and all of them: airquality."""
     pieces = parts(name)
     joined = [a + b for a, b in pairwise(pieces)]
     if len(pieces) > 2:
         joined.append("".join(pieces))
-    return tuple([stem(word) for word in joined if len(word) <= LONGEST_RUN_CHARS])
+    return tuple([word for word in joined if len(word) <= LONGEST_RUN_CHARS])
 
 
 def squash(name: str) -> str:

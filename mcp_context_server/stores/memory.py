@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry, references_of
 from mcp_context_server.errors import SessionNotFound, VersionConflict
 from mcp_context_server.ports import Numbered, SessionRecord, Stored
@@ -20,6 +21,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Kept] = {}
+        self._catalogs: dict[str, Sequence[Definition]] = {}
 
     async def create(self, record: SessionRecord) -> bool:
         if record.session_id in self._sessions:
@@ -54,6 +56,12 @@ class MemoryStore:
     async def delete(self, session_id: str) -> None:
         self._kept(session_id)
         del self._sessions[session_id]
+
+    async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
+        self._catalogs.setdefault(digest, tuple(definitions))
+
+    async def get_catalog(self, digest: str) -> Sequence[Definition] | None:
+        return self._catalogs.get(digest)
 
     async def aclose(self) -> None:
         return None

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 
 import anyio.to_thread
 
+from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry, dump_entry, entry_type, load_entry, references_of
 from mcp_context_server.errors import SessionNotFound, StoreUnavailable, VersionConflict
 from mcp_context_server.ports import Kind, Numbered, SessionRecord, Stored
@@ -49,6 +50,12 @@ MIGRATIONS: tuple[str, ...] = (
         sequence INTEGER NOT NULL,
         PRIMARY KEY (session_id, reference)
     ) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE catalogs (
+        digest TEXT PRIMARY KEY,
+        body TEXT NOT NULL
+    );
     """,
 )
 """Schema changes, oldest first; `PRAGMA user_version` counts those that were made."""
@@ -84,6 +91,13 @@ class SQLiteStore:
 
     async def delete(self, session_id: str) -> None:
         await self._run(lambda db: _delete(db, session_id))
+
+    async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
+        body = _json(list(definitions))
+        await self._run(lambda db: _put_catalog(db, digest, body))
+
+    async def get_catalog(self, digest: str) -> Sequence[Definition] | None:
+        return await self._run(lambda db: _get_catalog(db, digest))
 
     async def aclose(self) -> None:
         with self._lock:
@@ -259,9 +273,22 @@ def _delete(db: sqlite3.Connection, session_id: str) -> None:
         db.execute("DELETE FROM sessions WHERE session_id = ?", (session_id,))
 
 
+def _put_catalog(db: sqlite3.Connection, digest: str, body: str) -> None:
+    with _writing(db):
+        db.execute("INSERT OR IGNORE INTO catalogs VALUES (?, ?)", (digest, body))
+
+
+def _get_catalog(db: sqlite3.Connection, digest: str) -> Sequence[Definition] | None:
+    row = db.execute("SELECT body FROM catalogs WHERE digest = ?", (digest,)).fetchone()
+    return tuple(json.loads(row[0])) if row else None
+
+
 def _body(entry: Entry) -> str:
-    """An entry as JSON text; escaped throughout only where it holds what UTF-8 can't."""
-    data = dump_entry(entry)
+    return _json(dump_entry(entry))
+
+
+def _json(data: object) -> str:
+    """Data as JSON text; escaped throughout only where it holds what UTF-8 can't."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     if text.isascii() or _is_utf8(text):
         return text

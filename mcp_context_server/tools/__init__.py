@@ -4,9 +4,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.server.mcpserver.tools import Tool as McpTool
 from mcp.types import CallToolResult, ToolAnnotations
 
+from mcp_context_server.tools.catalog import register_tools, tool_search
 from mcp_context_server.tools.compaction import compact, recover_overflow
+from mcp_context_server.tools.schema import slim
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
 from mcp_context_server.tools.turns import prepare_turn, snip
@@ -21,6 +24,11 @@ class Tool:
     annotations: ToolAnnotations
     for_agents: bool = True
     """Whether a model calls it; the others are for the program around the model."""
+
+    def made(self) -> McpTool:
+        """The tool as the SDK registers it, its schema without what says nothing."""
+        tool = McpTool.from_function(self.run, title=self.title, annotations=self.annotations)
+        return tool.model_copy(update={"parameters": slim(tool.parameters)})
 
 
 def _reads() -> ToolAnnotations:
@@ -41,8 +49,10 @@ def offered() -> tuple[Tool, ...]:
         Tool(compact, "Compact the conversation", _writes()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),
+        Tool(tool_search, "Find a tool", _writes(idempotent_hint=True)),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),
         Tool(recover_overflow, "Recover from an overflow", _writes(), for_agents=False),
         Tool(prepare_turn, "Prepare a turn", _writes(idempotent_hint=True), for_agents=False),
+        Tool(register_tools, "Register tools", _writes(idempotent_hint=True), for_agents=False),
     )

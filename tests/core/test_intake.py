@@ -48,6 +48,13 @@ def test_whatever_is_appended_in_whatever_portions_the_view_stays_legal(view, da
         assert not faults(session)
 
 
+@pytest.mark.requirement("VALID-1")
+def test_an_empty_reply_is_legal_at_the_end_and_mended_when_something_follows():
+    session = taken(Session(), user("hi"), Message(role="assistant", content=()))
+    assert not faults(session)
+    assert not faults(taken(session, user("and?")))
+
+
 @given(conversations, st.data())
 def test_mends_turn_what_was_given_into_what_it_should_be(view, data):
     """Any mixture of kept, changed, dropped and new messages, in any order."""

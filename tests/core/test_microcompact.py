@@ -157,7 +157,7 @@ SMALL = {"context_window_tokens": 16_000}
 @pytest.mark.requirement("MICRO-6")
 def test_below_the_threshold_nothing_goes_and_above_it_down_to_the_low_water_mark():
     assert after(readings(20, 1_300, age=1), **SMALL) == ([], "")
-    view = readings(40, 1_500, age=1)
+    view = grown("auto_compact", **SMALL)
     turn = turn_for(view, **SMALL)
     step = microcompact(turn)
     left = turn.after(*step.edits)
@@ -174,7 +174,7 @@ def test_the_figures_behind_a_clearing_are_told():
 
 
 def test_the_next_clearing_comes_only_after_the_room_is_used_up():
-    turn = turn_for(readings(40, 1_500, age=1), **SMALL)
+    turn = turn_for(grown("auto_compact", **SMALL), **SMALL)
     once = turn.after(*microcompact(turn).edits)
     assert microcompact(once) is None
     assert once.window.auto_compact - once.used > 0.3 * once.window.auto_compact
@@ -202,10 +202,10 @@ def test_a_gain_too_small_to_matter_does_not_break_the_cache():
 
 
 def test_before_a_turn_is_blocked_all_but_one_result_go():
-    view = readings(4, 13_000, age=1)
+    view = readings(5, 15_000, age=1)
     turn = turn_for(view, **SMALL)
     assert turn.used >= turn.window.blocking
-    assert after(view, **SMALL)[0] == ["c0", "c1", "c2"]
+    assert after(view, **SMALL)[0] == ["c0", "c1", "c2", "c3"]
 
 
 def test_clearing_can_be_switched_off():

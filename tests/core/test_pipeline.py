@@ -49,7 +49,7 @@ def test_the_stages_act_in_their_order():
 @pytest.mark.requirement("PIPE-1")
 def test_what_was_freed_counts_before_a_summary_is_asked_for():
     view = [user("go", id="p")]
-    for n in range(30):
+    for n in range(45):
         view.append(assistant(call(f"c{n}", file_path=f"/f{n}"), id=f"a{n}"))
         view.append(user(result(f"c{n}", "some words\n" * 130), id=f"r{n}"))
     turn = turn_for((*view, assistant("ok", id="z"), user("go on", id="q")), **SMALL)

@@ -8,7 +8,11 @@ from conversations import assistant, call, conversation, image, result, text, us
 from sessions import MOMENT, result_blocks, session_of, turn_for
 
 from mcp_context_server.core.edits import apply
+from mcp_context_server.core.models import lookup
 from mcp_context_server.core.spill import looks_like_base64, spill, spill_appended
+from mcp_context_server.core.tokens import tally_text
+
+FAMILY = lookup("").tokenizer
 
 WORDS = "the reader sees what came first and what came last\n"
 ASKING = assistant(call("c1", "Bash", command="make"), id="m1")
@@ -16,7 +20,7 @@ ASKING = assistant(call("c1", "Bash", command="make"), id="m1")
 
 def words(tokens: int) -> str:
     """A text of about so many tokens, by the estimate of unknown models."""
-    return WORDS * (tokens // 13)
+    return WORDS * round(tokens / (tally_text(WORDS * 100, FAMILY, "result").total / 100))
 
 
 def answered(content: object, *, tool: str = "Bash", **more: object):

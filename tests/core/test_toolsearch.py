@@ -44,6 +44,7 @@ OFFICE = (
         },
     },
     {"name": "mcp__wx__search", "description": "Find pages.", "search_hint": "internet google"},
+    {"name": "mcp__epa__air_quality_index"},
     {"name": "mcp__cn__tianqi", "description": "查询城市的天气预报。"},
 )
 
@@ -167,6 +168,7 @@ def test_the_answer_holds_definitions_and_references_ready_for_a_result():
         ("SLACK CHANNELS", "mcp__slack__list_channels"),
         ("listChannels", "mcp__slack__list_channels"),
         ("sendemail", "mcp__gmail__send_email"),
+        ("airquality", "mcp__epa__air_quality_index"),
     ],
 )
 def test_words_are_looked_for_in_every_field(query: str, name: str):

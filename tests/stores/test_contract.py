@@ -173,3 +173,24 @@ async def test_a_deleted_session_is_gone_whole(store):
 async def test_an_unknown_session_is_not_found(store, call_it):
     with pytest.raises(SessionNotFound):
         await call_it(store)
+
+
+DEFINITIONS = (
+    {"name": "open", "input_schema": {"type": "object", "properties": {"": {"big": 2**70}}}},
+    {"name": "文件", "description": "half a pair: \ud83d, \x00", "_meta": None},
+)
+
+
+async def test_tool_definitions_come_back_under_their_digest(store):
+    await store.put_catalog("d1", DEFINITIONS)
+    await store.put_catalog("d1", DEFINITIONS)
+    await store.put_catalog("d2", ())
+    assert await store.get_catalog("d1") == DEFINITIONS
+    assert await store.get_catalog("d2") == ()
+    assert await store.get_catalog("d3") is None
+
+
+async def test_tool_definitions_outlive_the_session_that_brought_them(store):
+    await store.put_catalog("d1", DEFINITIONS)
+    await store.delete("s")
+    assert await store.get_catalog("d1") == DEFINITIONS

@@ -1,0 +1,62 @@
+"""Tools that take in the tools of other servers, and find the right one of them."""
+
+from typing import Annotated, Any
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from mcp_context_server.results import FoundTools, RegisteredTools
+from mcp_context_server.toolbox import Registering, find_tools
+from mcp_context_server.toolbox import register_tools as register
+from mcp_context_server.tools.sessions import SessionId
+from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+
+
+@reporting_errors
+async def tool_search(
+    ctx: Ctx,
+    query: Annotated[
+        str, Field(description="Words (+word must match), a tool's name, or select:name,name")
+    ],
+    max_results: Annotated[int | None, Field(ge=1)] = None,
+    session_id: SessionId = "",
+) -> Annotated[CallToolResult, FoundTools]:
+    """Find a tool by what it does, and load it. Search before saying that there is none."""
+    live = await session_of(ctx, session_id)
+    found = await find_tools(app(ctx).service, live, query, max_results)
+    return answer(found, _found_line(found))
+
+
+@reporting_errors
+async def register_tools(
+    ctx: Ctx,
+    tools: Annotated[
+        list[dict[str, Any]], Field(description="Definitions, as of MCP or the Messages API")
+    ],
+    pending_servers: Annotated[
+        list[str] | None, Field(description="All servers that are still connecting")
+    ] = None,
+    disconnected_servers: Annotated[
+        list[str] | None, Field(description="Their tools are gone until registered again")
+    ] = None,
+    replace: Annotated[bool, Field(description="A known name takes the new definition")] = False,
+    session_id: SessionId = "",
+) -> Annotated[CallToolResult, RegisteredTools]:
+    """Give the definitions of the agent's tools; many are deferred, and found by tool_search."""
+    live = await session_of(ctx, session_id)
+    asked = Registering(
+        tools=tools,
+        pending_servers=None if pending_servers is None else tuple(pending_servers),
+        disconnected_servers=tuple(disconnected_servers or ()),
+        replace=replace,
+    )
+    registered = await register(app(ctx).service, live, asked)
+    line = f"{registered.total:,} tools, {registered.deferred:,} deferred. {registered.reason}"
+    return answer(registered, line)
+
+
+def _found_line(found: FoundTools) -> str:
+    if not found.matches:
+        return f"Nothing found among {found.total_deferred_tools:,} deferred tools."
+    more = f" and {len(found.matches) - 3} more" if len(found.matches) > 3 else ""
+    return f"Found {', '.join(name[:40] for name in found.matches[:3])}{more}."
