@@ -60,7 +60,7 @@ REQUIREMENTS: dict[str, str] = {
     "tools found so far; what it took out stays in the transcript.",
     "COMP-8": "A compacted view is boundary, summary, kept messages, attachments, hook results.",
     "COMP-9": "What is kept parts no call from its result, whatever is compacted.",
-    "COMP-10": "A summary call that overflows is made smaller at most three times: by the gap, by a "
+    "COMP-10": "A summary call that overflows is made smaller at most three times: by the gap, a "
     "fifth of the rounds, by the estimate; a giant round is cut inside.",
     "COMP-11": "A summary call has its output capped, thinking off, and markers for media.",
     "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
@@ -70,14 +70,14 @@ REQUIREMENTS: dict[str, str] = {
     "COMP-16": "The user's requests are kept verbatim in a budget, first and newest before all.",
     "COMP-17": "A summary is checked, and what it lost is told and added as an index in a budget.",
     "COMP-18": "Another model may summarize, within its own limits; any OpenAI-compatible too.",
-    "REST-1": "The files read last come back, anew from disk where that is allowed, within budgets.",
+    "REST-1": "The files read last come back within budgets, from disk where that is allowed.",
     "REST-2": "What stands in kept messages, and plan and memory files, do not come back.",
     "REST-3": "Skills come back newest first, cut with a mark; what does not fit is named.",
     "REST-4": "Plan, to-dos and running work come back whole, tools found as the difference.",
     "REST-5": "Restoration never brings the view up to the warning threshold.",
     "REST-6": "Which tools read, plan, list to-dos and so on is a table by host.",
     "REST-7": "The files read or changed are known with ranges, digest and what came after.",
-    "BRK-1": "Three failures in a row open the breaker; success resets it, a cancelled one does not "
+    "BRK-1": "Three failures in a row open the breaker, success resets it; one cancelled does not "
     "count, one that frees too little does.",
     "BRK-2": "While it is open nothing is tried; after the cooldown one attempt is let through.",
     "BRK-3": "It never stops a manual compaction, and is part of the one session's transcript.",
