@@ -134,9 +134,10 @@ def print_speed():
         walk = fastest(walk_all, make, texts)
         known = make(texts)
         tokens = tally(known).total
+        again = min(timed(partial(tally, known)) for _ in range(ROUNDS))
         _line("length walk", walk, walk)
         _line("estimate", fastest(tally, make, texts), walk)
-        _line("estimate, again", fastest(tally, lambda _: known, texts), walk)
+        _line("estimate, again", again, walk)
         for name, count in others(texts):
             _line(name, min(timed(count) for _ in range(ROUNDS)), walk)
         print(f"  estimated {tokens:,.0f} tokens")
