@@ -61,7 +61,7 @@ from mcp_context_server.core.toolset import (
     with_discovered,
     with_terms,
 )
-from mcp_context_server.core.usage import Usage, normalise_usage
+from mcp_context_server.core.usage import SYNTHETIC_MODEL, Usage, normalise_usage
 from mcp_context_server.core.window import Window, window
 
 Numbered = tuple[int, Entry]
@@ -108,12 +108,16 @@ class Anchor:
     @property
     def tokens(self) -> int:
         """Tokens in the window that the report accounts for."""
-        return self.usage.context if self.usage.is_output_final else self.usage.prompt
+        return self.usage.context if self._holds_response else self.usage.prompt
 
     @property
     def base(self) -> Tally:
         """The part of the view's tally that `tokens` accounts for."""
-        return self.before + self.chunks if self.usage.is_output_final else self.before
+        return self.before + self.chunks if self._holds_response else self.before
+
+    @property
+    def _holds_response(self) -> bool:
+        return self.usage.holds_response(estimated=self.chunks.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +283,15 @@ def _with_messages(session: Session, run: list[Message]) -> Session:
     """The session after messages appended in a row; its model follows the responses'."""
     start = 0
     for index, message in enumerate(run):
-        if session.settings.model is None and message.model and message.model != session.model:
-            session = _with_model(_extended(session, run[start:index]), message.model)
+        model = _answering_model(message)
+        if session.settings.model is None and model and model != session.model:
+            session = _with_model(_extended(session, run[start:index]), model)
             start = index
     return _extended(session, run[start:])
+
+
+def _answering_model(message: Message) -> str | None:
+    return None if message.model == SYNTHETIC_MODEL else message.model
 
 
 def _extended(session: Session, run: list[Message]) -> Session:
@@ -320,7 +329,8 @@ class _Ledger:
             self.recovery = after_success(self.recovery)
 
     def _anchor(self, message: Message, tally: Tally) -> None:
-        usage = normalise_usage(message.usage) if message.usage else None
+        told = message.usage if message.model != SYNTHETIC_MODEL else None
+        usage = normalise_usage(told) if told else None
         if (
             self.anchor
             and message.api_message_id

@@ -152,6 +152,25 @@ def test_a_placeholder_output_is_replaced_by_the_estimate_of_the_response():
     assert used_tokens(folded(user("hi"), long)) > 1_100
 
 
+@pytest.mark.requirement("TOK-3")
+def test_an_output_stored_under_way_gives_way_to_the_estimate_once_the_response_is_known():
+    started = {"input_tokens": 1_000, "output_tokens": 30}
+    first = assistant("word " * 20, api_message_id="r1", usage=started)
+    second = assistant("word " * 400, api_message_id="r1", usage=started)
+    session = folded(user("hi"), first)
+    assert used_tokens(session) == 1_030
+    response = tally_messages((first, second), session.family).total
+    assert used_tokens(folded(second, start=session)) == pytest.approx(1_000 + response)
+
+
+@pytest.mark.requirement("TOK-3")
+def test_what_a_host_makes_up_itself_reports_nothing_and_names_no_model():
+    session = folded(user("hi"), assistant("yo", model="claude-opus-4-5", usage=usage(1_000)))
+    made_up = assistant("API error", model="<synthetic>", usage=usage(70))
+    after = folded(made_up, start=session)
+    assert (after.model, after.anchor) == (session.model, session.anchor)
+
+
 @pytest.mark.requirement("TOK-4")
 def test_chunks_of_one_response_count_once_though_a_result_stands_between():
     chunk = {"api_message_id": "r1", "usage": usage(5_000, output=400)}
