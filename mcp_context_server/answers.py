@@ -3,8 +3,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+from mcp_context_server.core.breaker import open_until
 from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
 from mcp_context_server.core.edits import Change, Edit, RegisterTools
@@ -113,6 +115,7 @@ def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Statu
         source=now.source,
         breakdown=now.breakdown,
         largest=largest_of(session),
+        breaker=breaker_of(session),
         boundary=boundary_of(session),
         queued=queued_of(session) or None,
         tools=tools_of(session.tools, detail=detail) if session.tools else None,
@@ -210,6 +213,22 @@ def largest_of(session: Session) -> tuple[Largest, ...]:
         )
         for c in session.largest
     )
+
+
+def breaker_of(session: Session) -> Mapping[str, Any] | None:
+    """Failures of automatic compaction in a row, why, and until when it pauses; None for none."""
+    breaker, policy = session.breaker, session.policy
+    if not breaker.failures:
+        return None
+    told: dict[str, Any] = {
+        "failures": breaker.failures,
+        "opens_at": policy.breaker_failures,
+        "reason": breaker.reason,
+    }
+    if breaker.failures >= policy.breaker_failures:
+        until = datetime.fromtimestamp(open_until(breaker, policy), UTC)
+        told["open_until"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return told
 
 
 def boundary_of(session: Session) -> Boundary | None:

@@ -276,6 +276,9 @@ class Compactor:
         except ContextServerError as error:
             outcome = Outcome(status="failed", live=live, reason=str(error))
         self._tell(outcome, asked)
+        before, now = live.session.breaker, outcome.live.session.breaker
+        if before.failures >= live.session.policy.breaker_failures > now.failures:
+            emit("breaker_closed", session_id=live.record.session_id)
         if outcome.status == "failed" and asked.trigger == "auto":
             outcome = replace(outcome, live=await self._count(outcome))
         return outcome
@@ -338,7 +341,10 @@ class Compactor:
             used = round(turn.used) if reason.startswith("no_gain") else 0
             return (ReportFailure(at=turn.at, reason=reason[:400], used_tokens=used),)
 
-        return await self.service.write(record.session_id, record.principal, decide)
+        live = await self.service.write(record.session_id, record.principal, decide)
+        if live.session.breaker.failures == live.session.policy.breaker_failures:
+            emit("breaker_opened", session_id=record.session_id, reason=reason[:400])
+        return live
 
     def _tell(self, outcome: Outcome, asked: Asked) -> None:
         edit, record = outcome.edit, outcome.live.record

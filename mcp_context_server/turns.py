@@ -23,6 +23,7 @@ from mcp_context_server.core.snip import Selection, Snip, queue_snip, snip, undo
 from mcp_context_server.core.tokens import tally_messages, tally_system, tally_tools
 from mcp_context_server.core.turn import Turn, turn_of
 from mcp_context_server.errors import InvalidInput
+from mcp_context_server.events import emit
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.service import ContextService, Live
 
@@ -115,6 +116,8 @@ async def _planned(service: ContextService, live: Live, asked: Preparing) -> tup
 
     live = await service.write(record.session_id, record.principal, decide)
     assert planned is not None
+    for done in planned.applied:
+        emit(done.stage, session_id=record.session_id, tokens_freed=done.tokens_freed)
     return live, planned
 
 
