@@ -67,7 +67,9 @@ def estimate_of(
         low, high = tokens, tokens
     else:
         estimated = estimate(_tally(what, lookup(model).tokenizer))
-        tokens, low, high = estimated.tokens, estimated.low, estimated.high
+        # Whatever is given takes at least one token.
+        tokens, high = max(1, estimated.tokens), max(1, estimated.high)
+        low = min(estimated.low, tokens)
     return TokenEstimate(
         session_id=session_id,
         tokens=tokens,
@@ -95,8 +97,13 @@ def _claude_code(what: Estimable) -> int:
     return claude_code_text_tokens(what.text, what.path or None)
 
 
-def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Status:
-    """The answer of `context_status`; with `detail` also the formula and every edit."""
+def status_of(
+    record: SessionRecord, session: Session, *, detail: bool, notice: str | None = None
+) -> Status:
+    """The answer of `context_status`; with `detail` also the formula and every edit.
+
+    `notice` says why the session's transcript could not be followed.
+    """
     now = standing(session)
     return Status(
         session_id=record.session_id,
@@ -120,7 +127,7 @@ def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Statu
         messages=len(session.view),
         version=session.version,
         transcript=session.settings.transcript if detail else None,
-        notes=now.notes or None,
+        notes=(*now.notes, *((notice,) if notice else ())) or None,
         formula=formula_of(session, now) if detail else None,
         edits=tuple(edit_of(n, edit) for n, edit in session.edits) if detail else None,
     )

@@ -15,6 +15,16 @@ ContextServerError
 └── StoreUnavailable      the state can't be read or written
 """
 
+BRIEF_CHARS = 120
+"""Longest quotation of what a caller gave."""
+
+
+def brief(text: str) -> str:
+    """A caller's text in quotes, its middle left out where it is long."""
+    shown = repr(text)
+    half = BRIEF_CHARS // 2
+    return shown if len(shown) <= BRIEF_CHARS else f"{shown[:half]}…{shown[-half:]}"
+
 
 class ContextServerError(Exception):
     """Base of every error this package raises on purpose."""
@@ -56,7 +66,7 @@ class DuplicateTool(InvalidInput):
 
 class SessionNotFound(ContextServerError):
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"No session {session_id!r}. Open one with `session_open`.")
+        super().__init__(f"No session {brief(session_id)}. Open one with `session_open`.")
         self.session_id = session_id
 
 
@@ -71,7 +81,7 @@ class SessionRequired(ContextServerError):
 class VersionConflict(ContextServerError):
     def __init__(self, session_id: str, expected: int, actual: int) -> None:
         super().__init__(
-            f"Session {session_id!r} is at version {actual}, not {expected}; nothing was written. "
+            f"Session {brief(session_id)} is at version {actual}, not {expected}; nothing was written. "
             "Read its status and try again with that version."
         )
         self.session_id, self.expected, self.actual = session_id, expected, actual
@@ -80,7 +90,7 @@ class VersionConflict(ContextServerError):
 class ReferenceNotFound(ContextServerError):
     def __init__(self, session_id: str, reference: str) -> None:
         super().__init__(
-            f"Session {session_id!r} has nothing under {reference!r}. "
+            f"Session {brief(session_id)} has nothing under {brief(reference)}. "
             "References stand in placeholders and in the answers of `snip` and `recall`."
         )
         self.session_id, self.reference = session_id, reference

@@ -5,6 +5,7 @@ and kept; a call reads only the entries that came since, in whatever process the
 were written.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -37,6 +38,7 @@ from mcp_context_server.errors import (
     InvalidInput,
     ReferenceNotFound,
     SessionNotFound,
+    TranscriptUnreadable,
     VersionConflict,
 )
 from mcp_context_server.files import FileReader
@@ -52,6 +54,8 @@ from mcp_context_server.ports import (
 from mcp_context_server.results import Hit, Recalled, TokenEstimate
 from mcp_context_server.views import GivenViews
 
+logger = logging.getLogger(__name__)
+
 SESSIONS_KEPT = 64
 """Folded sessions kept in memory; any other is folded again from the store when asked for."""
 
@@ -65,6 +69,8 @@ class Live:
 
     record: SessionRecord
     session: Session
+    notice: str | None = None
+    """Why its transcript could not be followed, where it could not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +200,12 @@ class ContextService:
         async def decide(current: Live) -> Sequence[Entry]:
             return await self._following.news(record.session_id, current.session)
 
-        return await self.write(record.session_id, record.principal, decide)
+        try:
+            return await self.write(record.session_id, record.principal, decide)
+        except TranscriptUnreadable as error:
+            # What is known goes on; status tells what is not.
+            logger.warning("session %s: %s", record.session_id, error)
+            return replace(live, notice=str(error))
 
     async def append(
         self,

@@ -7,6 +7,8 @@ only ids, so that it can be replayed, and left out again by an undo.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, assert_never
 
+from pydantic import Field
+
 from mcp_context_server.core.messages import Block, Message, Messages, Value, is_thinking
 from mcp_context_server.core.recovery import RecoveryState
 
@@ -58,6 +60,10 @@ class Mend(Value):
     first: str
     last: str
     messages: tuple[Message, ...]
+    renamed: dict[str, str] = Field(default_factory=dict[str, str])
+    """Ids that calls and results have here, with the ids that they came with."""
+    made_up: tuple[str, ...] = ()
+    """Calls answered here with an error, since nothing had answered them."""
 
 
 class Change(Value):
@@ -315,9 +321,19 @@ def load_entry(kind: str, data: Mapping[str, Any]) -> Entry:
 
 
 def references_of(entry: Entry) -> list[str]:
-    """The handles under which `recall` finds this entry: message ids, and ids of answered calls."""
-    messages = (entry,) if isinstance(entry, Message) else _messages_of(entry)
-    return [reference for m in messages for reference in (m.id, *m.results) if reference]
+    """The handles under which `recall` finds this entry: message ids, and ids of answered calls.
+
+    What an edit says anew is no original, but for results under a name that it gave them.
+    """
+    if isinstance(entry, Message):
+        return [reference for reference in (entry.id, *entry.results) if reference]
+    named = entry.renamed if isinstance(entry, Mend) else {}
+    return [
+        reference
+        for message in _messages_of(entry)
+        for reference in (message.id, *(id for id in message.results if id in named))
+        if reference
+    ]
 
 
 def original_of(entry: Entry, reference: str) -> Message:

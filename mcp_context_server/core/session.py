@@ -104,6 +104,8 @@ class Anchor:
     """Id of the API response it was reported for."""
     tools: float = 0.0
     """Tokens of the registered definitions that the request carried."""
+    last: str | None = None
+    """Id of the newest message that the report accounts for."""
 
     @property
     def tokens(self) -> int:
@@ -155,6 +157,10 @@ class Session:
     calibration: Calibration = field(default_factory=Calibration)
     largest: tuple[Contributor, ...] = ()
     open_calls: Mapping[str, Caller] = field(default_factory=lambda: MappingProxyType({}))
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Ids that open calls came with, and those that they have in the view."""
+    made_up: frozenset[str] = frozenset()
+    """Calls whose result in the view is made up, since the real one has not come."""
     edits: tuple[tuple[int, Edit], ...] = ()
     """Every edit of the view that counts, with its sequence number, oldest first."""
     boundary: Compact | None = None
@@ -313,7 +319,7 @@ class _Ledger:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
-        self.recovery = session.recovery
+        self.recovery, self.made_up = session.recovery, session.made_up
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
@@ -337,9 +343,11 @@ class _Ledger:
             and message.api_message_id == self.anchor.response
         ):
             newest = usage or self.anchor.usage
-            self.anchor = replace(self.anchor, usage=newest, chunks=self.anchor.chunks + tally)
+            chunks = self.anchor.chunks + tally
+            self.anchor = replace(self.anchor, usage=newest, chunks=chunks, last=message.id)
         elif usage is not None:
-            self._report(Anchor(usage, self.tally, tally, message.api_message_id))
+            response = message.api_message_id
+            self._report(Anchor(usage, self.tally, tally, response, last=message.id))
 
     def _report(self, anchor: Anchor) -> None:
         anchor = replace(anchor, tools=self.tools)
@@ -357,6 +365,7 @@ class _Ledger:
         self.largest = _among_largest(self.largest, message, self.open_calls, self.family, count)
         for result in message.results:
             self.open_calls.pop(result, None)
+        self.made_up = self.made_up.difference(message.results)
 
     def closed(self, run: list[Message]) -> Session:
         return replace(
@@ -372,6 +381,7 @@ class _Ledger:
             last_response_at=self.last_response_at,
             media=self.media,
             recovery=self.recovery,
+            made_up=self.made_up,
         )
 
 
@@ -565,14 +575,36 @@ def _mended(session: Session, sequence: int, edit: Mend) -> Session:
     old, family = session.view[start : end + 1], session.family
     tally = session.tally - tally_messages(old, family) + tally_messages(edit.messages, family)
     view = apply(session.view, edit)
+    open_calls = _open_callers(view)
+    named = {**session.aliases, **{old: new for new, old in edit.renamed.items()}}
     return replace(
         session,
         view=view,
         tally=tally,
+        anchor=_rebased(session.anchor, view, tally, family),
         media=session.media - _media(old, family) + _media(edit.messages, family),
-        open_calls=_open_callers(view),
+        open_calls=open_calls,
+        aliases=MappingProxyType({old: new for old, new in named.items() if new in open_calls}),
+        made_up=session.made_up.union(edit.made_up),
         revision=sequence,
     )
+
+
+def _joined_ids(message: Message) -> tuple[str, ...]:
+    """Ids of the messages that a repair has joined to this one."""
+    return tuple((message.model_extra or {}).get("merged_ids", ()))
+
+
+def _rebased(anchor: Anchor | None, view: Messages, tally: Tally, family: str) -> Anchor | None:
+    """The anchor of the same report, where the messages that it covers read otherwise now."""
+    if anchor is None or anchor.last is None:
+        return anchor
+    after = EMPTY
+    for message in reversed(view):
+        if message.id == anchor.last or anchor.last in _joined_ids(message):
+            return replace(anchor, before=tally - after - anchor.chunks)
+        after = after + tally_message(message, family)
+    return anchor
 
 
 def _cleared(session: Session, sequence: int, edit: Replace) -> Session:

@@ -39,6 +39,6 @@ async def context_status(
 ) -> Annotated[CallToolResult, Status]:
     """Tell how full the context window is, of what, and what to do next."""
     live = await session_of(ctx, session_id)
-    status = status_of(live.record, live.session, detail=detail)
+    status = status_of(live.record, live.session, detail=detail, notice=live.notice)
     advice = standing(live.session).advice
     return answer(status, f"{status.percent_used} % used ({status.state}). {advice}")

@@ -82,7 +82,8 @@ def test_the_tally_follows_every_edit(view, data):
         session = folded(edit, start=session)
         whole = tally_messages(session.view, session.family)
         assert session.tally.total == pytest.approx(whole.total, abs=1e-6)
-        assert session.largest == largest_results(session.view, session.family, 5)
+        largest = largest_results(session.view, session.family, 5)
+        assert [c.tokens for c in session.largest] == [c.tokens for c in largest]
     assert session.view == project((*view, *edits))
 
 
