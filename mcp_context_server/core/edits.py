@@ -420,7 +420,8 @@ def _compact(view: Messages, edit: Compact) -> Messages:
 
 
 def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:
-    return tuple(message for message in view if message.id in ids) if ids else ()
+    wanted = frozenset(ids)
+    return tuple(message for message in view if message.id in wanted) if wanted else ()
 
 
 def _splice(view: Messages, first: str, last: str, messages: Messages) -> Messages:
