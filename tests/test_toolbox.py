@@ -516,3 +516,43 @@ async def test_only_tool_search_is_offered_to_models():
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert "tool_search" in names
     assert "register_tools" not in names
+
+
+# ── the turn ─────────────────────────────────────────────────────────────────
+
+
+def searched(*names: str) -> list[dict]:
+    asking = {"type": "tool_use", "id": "c1", "name": "tool_search", "input": {"query": "x"}}
+    references = [{"type": "tool_reference", "tool_name": name} for name in names]
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": references}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [asking]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+async def test_references_to_tools_that_went_away_are_not_sent(client):
+    await answer(client, "session_open", session_id="s", model=MODEL)
+    await answer(client, "register_tools", session_id="s", tools=deferred(OPEN, READ))
+    messages = searched(OPEN["name"], READ["name"])
+    await answer(client, "append_messages", session_id="s", messages=messages)
+    before = await answer(client, "prepare_turn", session_id="s")
+    assert before["messages"] == messages
+    await answer(
+        client, "register_tools", session_id="s", tools=[], disconnected_servers=["browser"]
+    )
+    after = await answer(client, "prepare_turn", session_id="s")
+    assert after["messages"] == searched(READ["name"])
+    again = await answer(client, "prepare_turn", session_id="s")
+    assert again["version"] == after["version"]
+
+
+async def test_registered_tools_that_are_sent_count_once_and_deferred_ones_not_at_all(client):
+    tools = [sized("big", 3_000), *deferred(sized("bigger", 6_000))]
+    registered = await answer(client, "register_tools", tools=tools)
+    await answer(client, "append_messages", messages=[{"role": "user", "content": "hi"}])
+    status = await answer(client, "context_status")
+    turn = await answer(client, "prepare_turn", tools=tools)
+    assert turn["status"]["used_tokens"] == pytest.approx(status["used_tokens"], abs=20)
+    assert registered["definition_tokens"] > 2 * status["used_tokens"]
