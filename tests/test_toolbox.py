@@ -7,13 +7,15 @@ from itertools import count
 import pytest
 from mcp import Client
 
+from mcp_context_server.answers import status_of
 from mcp_context_server.core.deferral import SearchMode
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import ContextService
+from mcp_context_server.service import ContextService, Opening
 from mcp_context_server.settings import from_environment
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.toolbox import Registering, find_tools, register_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -556,3 +558,44 @@ async def test_registered_tools_that_are_sent_count_once_and_deferred_ones_not_a
     turn = await answer(client, "prepare_turn", tools=tools)
     assert turn["status"]["used_tokens"] == pytest.approx(status["used_tokens"], abs=20)
     assert registered["definition_tokens"] > 2 * status["used_tokens"]
+
+
+# ── hostile definitions ──────────────────────────────────────────────────────
+
+
+def nested(depth: int) -> dict:
+    schema: dict = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+ODD_TOOLS = {
+    "half a pair": {"name": "odd", "description": "half a pair: \ud83d"},
+    "no prose at all": {"name": "odd", "description": "x" * 300_000},
+    "deep": {"name": "odd", "inputSchema": {"properties": {"a": nested(25)}}},
+    "a server of many lines": {"name": "odd", "server": "a\nb" * 1_000, "defer_loading": True},
+    "parameters that are none": {"name": "odd", "inputSchema": {"properties": [1]}},
+    "a description of another kind": {"name": "odd", "description": None, "_meta": {"": 2**80}},
+}
+
+
+@pytest.mark.parametrize("case", ODD_TOOLS)
+async def test_an_odd_definition_is_kept_counted_found_and_stored(tmp_path, case):
+    store = SQLiteStore(tmp_path / "s.db")
+    first = service(store)
+    live, _ = await first.open(Opening(session_id="s"))
+    await register_tools(first, live, Registering(tools=[ODD_TOOLS[case]]))
+    again = service(store)
+    found = await find_tools(again, await again.load("s", ""), "select:odd")
+    assert found.matches == ("odd",)
+    live = await again.load("s", "")
+    status = status_of(live.record, live.session, detail=True)
+    assert status.tools.definition_tokens > 0
+    assert len(status.advice) < 500
+    await store.aclose()
+
+
+async def test_a_definition_beyond_all_measure_is_refused(client):
+    for tool in ({"name": "a", "description": "x" * 500_000}, {"name": "a", "x": nested(80)}):
+        assert "levels deep" in await refusal(client, "register_tools", tools=[tool])
