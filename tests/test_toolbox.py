@@ -560,6 +560,25 @@ async def test_registered_tools_that_are_sent_count_once_and_deferred_ones_not_a
     assert registered["definition_tokens"] > 2 * status["used_tokens"]
 
 
+@pytest.mark.requirement("TOOL-4")
+async def test_what_was_found_is_part_of_a_compaction_and_stands_after_it(client):
+    await answer(client, "session_open", session_id="s", model="gpt-4o")
+    await answer(client, "register_tools", session_id="s", tools=deferred(*THREE))
+    await find(client, "ask codex", session_id="s", max_results=1)
+    spoken = [
+        {"role": role, "content": f"{role} {n} " + "of the parser in src/parser.py " * 200}
+        for n in range(10)
+        for role in ("user", "assistant")
+    ]
+    await answer(client, "append_messages", session_id="s", messages=spoken)
+    compacted = await answer(client, "compact", session_id="s", summarizer="extractive")
+    assert compacted["boundary"]["discovered_tools"] == [ASK["name"]]
+    tools = (await answer(client, "context_status", session_id="s"))["tools"]
+    assert (tools["total"], tools["discovered"]) == (3, 1)
+    turn = await answer(client, "prepare_turn", session_id="s")
+    assert ASK["name"] in str(turn["messages"])
+
+
 # ── hostile definitions ──────────────────────────────────────────────────────
 
 
