@@ -133,12 +133,17 @@ def status_of(
     )
 
 
+SERVERS_SHOWN = 50
+"""The most servers that one answer lists."""
+
+
 def tools_of(tools: Toolset, *, detail: bool) -> ToolsStatus:
     """The registered tools; with `detail` also by server, and the deferred ones by name."""
     decision, family = tools.deferral, tools.terms.family
-    servers, listed = None, None
+    servers, listed, more = None, None, len(decision.servers) - SERVERS_SHOWN
     if detail:
-        servers = tuple(ServerTools(**row.model_dump()) for row in decision.servers)
+        largest = decision.servers[:SERVERS_SHOWN]
+        servers = tuple(ServerTools(**row.model_dump()) for row in largest)
         listed = listing_within(tools, lambda text: tally_text(text, family).total) or None
     return ToolsStatus(
         total=len(tools.catalog.definitions),
@@ -152,6 +157,7 @@ def tools_of(tools: Toolset, *, detail: bool) -> ToolsStatus:
         reason=decision.reason,
         unavailable_servers=tools.catalog.unavailable or None,
         servers=servers,
+        servers_more=more if detail and more > 0 else None,
         listing=listed,
     )
 

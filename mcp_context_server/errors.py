@@ -81,8 +81,8 @@ class SessionRequired(ContextServerError):
 class VersionConflict(ContextServerError):
     def __init__(self, session_id: str, expected: int, actual: int) -> None:
         super().__init__(
-            f"Session {brief(session_id)} is at version {actual}, not {expected}; nothing was written. "
-            "Read its status and try again with that version."
+            f"Session {brief(session_id)} is at version {actual}, not {expected}; nothing was "
+            "written. Read its status and try again with that version."
         )
         self.session_id, self.expected, self.actual = session_id, expected, actual
 

@@ -361,6 +361,8 @@ class ToolsStatus(BaseModel):
     unavailable_servers: Mapping[str, str] | None = None
     servers: tuple[ServerTools, ...] | None = None
     """Largest first."""
+    servers_more: int | None = None
+    """How many more there are than are listed."""
     listing: str | None = None
     """The deferred tools with their purposes, one a line, within a budget."""
 

@@ -33,7 +33,8 @@ from mcp_context_server.tools.surface import App
 INSTRUCTIONS = """\
 Keeps track of your context window. Call context_status when work has grown long or before \
 reading something large; do what its advice says. estimate_tokens tells what a text or file \
-would cost. recall brings back, by its reference, anything that was cleared or compacted."""
+would cost. recall brings back, by its reference, anything that was cleared or compacted. \
+tool_search finds a tool by a few words, and loads it."""
 
 
 def new_session_id() -> str:
