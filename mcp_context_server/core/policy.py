@@ -71,6 +71,8 @@ class ToolRanking(BaseModel):
     """How many of the best are looked at more closely."""
     sense_share: float = Field(default=0.35, ge=0, le=1)
     """Share of nearness in sense in the final score, the rest being words in common."""
+    sense_alone: float = Field(default=0.6, ge=0, le=1)
+    """How near in sense a tool is found at where no word of a query occurs, as a cosine."""
     server_crowding: float = Field(default=0.08, ge=0)
     """What each tool of a server loses for each one before it, from the third on."""
 

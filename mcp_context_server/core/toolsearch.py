@@ -106,19 +106,21 @@ class CatalogIndex:
         return named | self._index.holding(word)
 
     def _cover(self, catalog: Catalog) -> None:
-        """Index what is new or changed; what is gone is only forgotten."""
+        """Index what is new or changed; start afresh where most of the index is left over."""
         if catalog is self._catalog:
             return
         if len(self._index) > 2 * len(catalog.definitions) + self._policy.tool_results_most:
-            self.__init__(self._policy)  # mostly leftovers by now
+            self._index, self._names = ToolIndex(self._policy.tool_ranking), []
+            self._catalog = Catalog()
         before, documents = self._catalog.by_name, self._documents
-        self._catalog, self._documents = catalog, {}
+        current = dict[str, int]()
         for name, definition in catalog.by_name.items():
             if before.get(name) == definition:
-                self._documents[name] = documents[name]
+                current[name] = documents[name]
                 continue
-            self._documents[name] = self._index.add(tool_text(definition, self._policy))
+            current[name] = self._index.add(tool_text(definition, self._policy))
             self._names.append(name)
+        self._catalog, self._documents = catalog, current
         self._gone = set(range(len(self._names))).difference(self._documents.values())
 
 
