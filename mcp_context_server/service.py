@@ -43,6 +43,7 @@ from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
 from mcp_context_server.ports import (
     Clock,
+    MemoryFiles,
     Numbered,
     SessionIds,
     SessionRecord,
@@ -104,6 +105,8 @@ class ContextService:
     files: FileReader = field(default_factory=FileReader)
     views: GivenViews = field(default_factory=GivenViews)
     catalogs: Catalogs = field(init=False)
+    memory_files: MemoryFiles | None = None
+    """Where session memories are mirrored, if anywhere."""
     _following: Following = field(init=False)
     _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
     _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
