@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from random import random
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -56,8 +57,11 @@ from mcp_context_server.views import GivenViews
 SESSIONS_KEPT = 64
 """Folded sessions kept in memory; any other is folded again from the store when asked for."""
 
-WRITE_ATTEMPTS = 20
-"""How often a write is tried again when another process got in between."""
+WRITE_ATTEMPTS = 100
+"""How often a write is tried when other processes get in between."""
+
+RETRY_SECONDS = 0.002
+"""By how much more, at most, each of the first attempts waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,7 @@ class ContextService:
                 except VersionConflict:
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
+                    await anyio.sleep(random() * RETRY_SECONDS * min(attempt, 20))
                 else:
                     return await self._appended(live, entries)
         raise AssertionError  # the loop returns or raises

@@ -300,7 +300,7 @@ def test_whatever_is_written_the_budgets_hold_and_every_word_is_kept_or_set_asid
         assert all(budget.of(section) <= 90 for section in memory.sections.values())
         aside = "".join(m.content for edit in planned.edits for m in edit.set_aside)
         for line in {*before.split("\n"), *content.split("\n")}:
-            assert line in memory.section(name).text + "\n" + aside
+            assert line in f"{aside}{memory.section(name).text}\n{aside}"
 
 
 # ── the fold, and when an update is due ──────────────────────────────────────
