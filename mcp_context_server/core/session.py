@@ -446,11 +446,8 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
             return _retooled(replace(session, learned=MappingProxyType(learned)))
         case Follow():
             return replace(session, follow=edit)
-        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
+        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover() | Remember():
             return _noted(session, sequence, edit)
-        case Remember():
-            memory = remembered(session.memory, edit, sequence, session.told)
-            return replace(session, memory=memory)
         case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
             return _rewritten(session, sequence, edit)
         case RegisterTools():
@@ -488,7 +485,7 @@ def _rewritten(
 def _noted(
     session: Session,
     sequence: int,
-    edit: Queue | Delegate | StageNotes | ReportFailure | Recover,
+    edit: Queue | Delegate | StageNotes | ReportFailure | Recover | Remember,
 ) -> Session:
     """What changes no view, but what is planned next."""
     match edit:
@@ -498,6 +495,9 @@ def _noted(
             return replace(session, delegated=(*session.delegated, edit))
         case StageNotes():
             return replace(session, staged=(*session.staged, *edit.groups))
+        case Remember():
+            memory = remembered(session.memory, edit, sequence, session.told)
+            return replace(session, memory=memory)
         case ReportFailure():
             failed = session.breaker.failed(edit.at, edit.reason, used_tokens=edit.used_tokens)
             return replace(session, breaker=failed)
