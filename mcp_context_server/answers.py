@@ -1,18 +1,27 @@
 """From what the core knows to what a tool answers. Pure; no field is made up here."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
 from mcp_context_server.core.edits import Change, Edit, RegisterTools
+from mcp_context_server.core.memory import (
+    Budget,
+    Planned,
+    SessionMemory,
+    budget_of,
+    sizes,
+    total_tokens,
+)
+from mcp_context_server.core.memory_document import render, render_section
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan
 from mcp_context_server.core.session import Session, terms_of
 from mcp_context_server.core.snip import REASONS, Snip
-from mcp_context_server.core.status import Standing, session_window, standing
+from mcp_context_server.core.status import MemoryStanding, Standing, session_window, standing
 from mcp_context_server.core.tokens import (
     Tally,
     estimate,
@@ -26,12 +35,16 @@ from mcp_context_server.core.window import Window, percent_left, percent_used, s
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import (
     AppliedStage,
+    Aside,
     Boundary,
     Cleared,
     Formula,
     FoundTools,
     Largest,
     Left,
+    MemoryRead,
+    MemorySection,
+    MemoryUpdated,
     Prepared,
     RegisteredTools,
     RequestParts,
@@ -123,6 +136,7 @@ def status_of(
         boundary=boundary_of(session),
         queued=queued_of(session) or None,
         tools=tools_of(session.tools, detail=detail) if session.tools else None,
+        memory=memory_of(now.memory),
         advice=_full_advice(session, now),
         messages=len(session.view),
         version=session.version,
@@ -203,6 +217,73 @@ def found_of(session_id: str, found: Found, *, takes_references: bool) -> FoundT
         tool_references=found.tool_references if takes_references else (),
         nearest=found.nearest,
         note=found.note or None,
+    )
+
+
+def memory_of(memory: MemoryStanding) -> Mapping[str, Any]:
+    return {
+        "version": memory.version,
+        "total_tokens": memory.total_tokens,
+        "due": memory.due.is_due,
+        "reason": memory.due.reason,
+    }
+
+
+def memory_sizes(memory: SessionMemory, budget: Budget) -> tuple[MemorySection, ...]:
+    """Every section with what it takes and the room it has left."""
+    return tuple(
+        MemorySection(name=size.name, tokens=size.tokens, room=size.room)
+        for size in sizes(memory, budget)
+    )
+
+
+def memory_read_of(
+    session_id: str, session: Session, section: str, notes: Sequence[str]
+) -> MemoryRead:
+    """The answer of `session_memory_read`: all of the document, or one section as it was given."""
+    memory, budget = session.memory, budget_of(session.policy, session.family)
+    total = total_tokens(memory, budget)
+    return MemoryRead(
+        session_id=session_id,
+        markdown=render_section(memory, section) if section else render(memory),
+        sections=tuple(s for s in memory_sizes(memory, budget) if section in ("", s.name)),
+        total_tokens=total,
+        room_tokens=max(0, budget.total_tokens - total),
+        version=memory.version,
+        notes=tuple(notes) or None,
+    )
+
+
+def memory_updated_of(
+    session_id: str,
+    session: Session,
+    names: Collection[str],
+    planned: Planned,
+    notes: Sequence[str],
+) -> MemoryUpdated:
+    """The answer of `session_memory_update`; `names` are the sections that were written."""
+    budget, policy = budget_of(session.policy, session.family), session.policy
+    total = total_tokens(session.memory, budget)
+    written = tuple(s for s in memory_sizes(session.memory, budget) if s.name in names)
+    low = policy.memory_low_room_fraction * budget.section_tokens
+    full = [
+        f"{s.name} has room for {s.room:,} more tokens: shorten it, keeping what still matters."
+        for s in written
+        if s.room < low
+    ]
+    masked = [f"Key-shaped strings in {name} were masked." for name in planned.masked]
+    return MemoryUpdated(
+        session_id=session_id,
+        sections=written,
+        total_tokens=total,
+        room_tokens=max(0, budget.total_tokens - total),
+        version=session.memory.version,
+        set_aside=tuple(
+            Aside(section=a.section, why=a.why, tokens=a.tokens, reference=a.reference)
+            for a in planned.set_aside
+        )
+        or None,
+        notes=(*full, *masked, *notes) or None,
     )
 
 

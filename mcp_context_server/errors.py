@@ -4,10 +4,12 @@ ContextServerError
 ├── InvalidInput          an argument can't be used; nothing was changed
 │   ├── InvalidTool       a tool definition is malformed; none was registered
 │   ├── DuplicateTool     a tool's name is taken by another definition
-│   └── CatalogFull       more tools than a session takes
+│   ├── CatalogFull       more tools than a session takes
+│   └── MemoryFull        more text than the session memory takes; none was written
 ├── SessionNotFound
 ├── SessionRequired       no session was named and none can be guessed
 ├── VersionConflict       the session moved on since the version the caller saw
+├── MemoryConflict        the session memory was written since the version the caller saw
 ├── ReferenceNotFound
 ├── NothingToUndo         no edit of that kind stands in the session
 ├── SummaryFailed         no summary that can be used; history is as it was
@@ -49,6 +51,19 @@ class CatalogFull(InvalidInput):
         self.tools, self.most = tools, most
 
 
+class MemoryFull(InvalidInput):
+    """`section` is None where it is the whole memory that would be too large."""
+
+    def __init__(self, section: str | None, tokens: int, limit: int, room: int) -> None:
+        what = f"Section {section!r}" if section else "The session memory"
+        super().__init__(
+            f"{what} would take {tokens:,} tokens; the limit is {limit:,}, and there is room for "
+            f"{room:,} more. Nothing was written. Shorten the content, `replace` a section by a "
+            "shorter text, or pass `trim` to have the oldest cut."
+        )
+        self.section, self.tokens, self.limit, self.room = section, tokens, limit, room
+
+
 class DuplicateTool(InvalidInput):
     def __init__(self, name: str, server: str, other_server: str) -> None:
         if server == other_server:
@@ -85,6 +100,16 @@ class VersionConflict(ContextServerError):
             "written. Read its status and try again with that version."
         )
         self.session_id, self.expected, self.actual = session_id, expected, actual
+
+
+class MemoryConflict(ContextServerError):
+    def __init__(self, expected: int, actual: int) -> None:
+        super().__init__(
+            f"The session memory is at version {actual}, not {expected}; nothing was written. "
+            "Read it with `session_memory_read` and try again with that version, or leave "
+            "`expected_version` out where the update holds whatever was written in between."
+        )
+        self.expected, self.actual = expected, actual
 
 
 class ReferenceNotFound(ContextServerError):

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from random import random
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -45,6 +46,7 @@ from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
 from mcp_context_server.ports import (
     Clock,
+    MemoryFiles,
     Numbered,
     SessionIds,
     SessionRecord,
@@ -59,8 +61,11 @@ logger = logging.getLogger(__name__)
 SESSIONS_KEPT = 64
 """Folded sessions kept in memory; any other is folded again from the store when asked for."""
 
-WRITE_ATTEMPTS = 20
-"""How often a write is tried again when another process got in between."""
+WRITE_ATTEMPTS = 100
+"""How often a write is tried when other processes get in between."""
+
+RETRY_SECONDS = 0.002
+"""By how much more, at most, each of the first attempts waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +115,8 @@ class ContextService:
     files: FileReader = field(default_factory=FileReader)
     views: GivenViews = field(default_factory=GivenViews)
     catalogs: Catalogs = field(init=False)
+    memory_files: MemoryFiles | None = None
+    """Where session memories are mirrored, if anywhere."""
     _following: Following = field(init=False)
     _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
     _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
@@ -187,6 +194,7 @@ class ContextService:
                 except VersionConflict:
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
+                    await anyio.sleep(random() * RETRY_SECONDS * min(attempt, 20))
                 else:
                     return await self._appended(live, entries)
         raise AssertionError  # the loop returns or raises

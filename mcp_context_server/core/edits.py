@@ -249,6 +249,33 @@ class DiscoverTools(Value):
     names: tuple[str, ...]
 
 
+Author = Literal["agent", "person", "transcript"]
+"""Who wrote into the session memory: the model, a person, or the server from the transcript."""
+
+UpdateMode = Literal["replace", "append", "prepend"]
+
+
+class SectionUpdate(Value):
+    """What is written into one section of the session memory, and where in it."""
+
+    section: str
+    content: str
+    mode: UpdateMode = "replace"
+    newest_first: bool = False
+    """Whether the newest stands first in what is put in the section's place."""
+
+
+class Remember(Value):
+    """Sections of the session memory written, all of them or none."""
+
+    type: Literal["remember"] = "remember"
+    at: str | None = None
+    author: Author = "agent"
+    updates: tuple[SectionUpdate, ...]
+    set_aside: tuple[Message, ...] = ()
+    """The text that gave way, as it was, for `recall`."""
+
+
 class Undo(Value):
     """The edit at sequence number `sequence` no longer counts."""
 
@@ -275,6 +302,7 @@ Edit = (
     | RegisterTools
     | DiscoverTools
     | Recover
+    | Remember
     | Undo
 )
 Entry = Message | Edit
@@ -298,6 +326,7 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "register_tools": RegisterTools,
     "discover_tools": DiscoverTools,
     "recover": Recover,
+    "remember": Remember,
     "undo": Undo,
 }
 
@@ -348,6 +377,8 @@ def _messages_of(edit: Edit) -> Messages:
             return edit.messages
         case Compact():
             return (*edit.messages, *edit.attachments)
+        case Remember():
+            return edit.set_aside
         case _:
             return ()
 
@@ -359,7 +390,7 @@ def apply(view: Messages, edit: Edit) -> Messages:
             return view
         case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
             return view
-        case RegisterTools() | DiscoverTools():
+        case RegisterTools() | DiscoverTools() | Remember():
             return view
         case Replace():
             return _replace(view, edit.changes)

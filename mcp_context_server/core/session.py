@@ -28,6 +28,7 @@ from mcp_context_server.core.edits import (
     Queue,
     Recover,
     RegisterTools,
+    Remember,
     Replace,
     ReportFailure,
     ReportUsage,
@@ -38,6 +39,7 @@ from mcp_context_server.core.edits import (
     position,
 )
 from mcp_context_server.core.images import Media, media_of
+from mcp_context_server.core.memory import Mark, SessionMemory, remembered
 from mcp_context_server.core.messages import Message, Messages, is_call, is_result
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
@@ -183,6 +185,9 @@ class Session:
     breaker: Breaker = field(default_factory=Breaker)
     recovery: RecoveryState = field(default_factory=RecoveryState)
     """What was tried since the last response came back."""
+    memory: SessionMemory = field(default_factory=SessionMemory)
+    told: Mark = field(default_factory=Mark)
+    """How far the conversation has come, whatever has left the view since."""
 
     @property
     def family(self) -> str:
@@ -319,12 +324,19 @@ class _Ledger:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
+<<<<<<< HEAD
         self.recovery, self.made_up = session.recovery, session.made_up
+=======
+        self.recovery = session.recovery
+        self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
+>>>>>>> memory
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
         self._anchor(message, tally)
         self.tally = self.tally + tally
+        self.told_tokens += tally.total
+        self.told_calls += len(message.calls)
         if tally.image or tally.document:
             self.media = self.media + media_of(message)
         if message.calls or message.results:
@@ -381,7 +393,11 @@ class _Ledger:
             last_response_at=self.last_response_at,
             media=self.media,
             recovery=self.recovery,
+<<<<<<< HEAD
             made_up=self.made_up,
+=======
+            told=Mark(self.told_tokens, self.told_calls, run[-1].id),
+>>>>>>> memory
         )
 
 
@@ -447,7 +463,7 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
             return _retooled(replace(session, learned=MappingProxyType(learned)))
         case Follow():
             return replace(session, follow=edit)
-        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
+        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover() | Remember():
             return _noted(session, sequence, edit)
         case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
             return _rewritten(session, sequence, edit)
@@ -486,7 +502,7 @@ def _rewritten(
 def _noted(
     session: Session,
     sequence: int,
-    edit: Queue | Delegate | StageNotes | ReportFailure | Recover,
+    edit: Queue | Delegate | StageNotes | ReportFailure | Recover | Remember,
 ) -> Session:
     """What changes no view, but what is planned next."""
     match edit:
@@ -496,6 +512,9 @@ def _noted(
             return replace(session, delegated=(*session.delegated, edit))
         case StageNotes():
             return replace(session, staged=(*session.staged, *edit.groups))
+        case Remember():
+            memory = remembered(session.memory, edit, sequence, session.told)
+            return replace(session, memory=memory)
         case ReportFailure():
             failed = session.breaker.failed(edit.at, edit.reason, used_tokens=edit.used_tokens)
             return replace(session, breaker=failed)

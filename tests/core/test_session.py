@@ -282,7 +282,7 @@ def test_advice_names_the_call_to_make():
     def advice(tokens: int) -> str:
         return standing(folded(model, *big, assistant("ok", usage=usage(tokens)))).advice
 
-    assert advice(50_000) == "Nothing to do."
+    assert "session_memory_update" in advice(50_000)
     assert "`snip`" in advice(150_000)
     assert "c1 (Read" in advice(150_000)
     assert "`compact`" in advice(170_000)
