@@ -324,12 +324,8 @@ class _Ledger:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
-<<<<<<< HEAD
         self.recovery, self.made_up = session.recovery, session.made_up
-=======
-        self.recovery = session.recovery
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
->>>>>>> memory
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
@@ -393,11 +389,8 @@ class _Ledger:
             last_response_at=self.last_response_at,
             media=self.media,
             recovery=self.recovery,
-<<<<<<< HEAD
             made_up=self.made_up,
-=======
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
->>>>>>> memory
         )
 
 

@@ -39,12 +39,8 @@ async def context_status(
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Status]:
     """Tell how full the context window is, of what, and what to do next."""
-<<<<<<< HEAD
-    live = await session_of(ctx, session_id)
-    status = status_of(live.record, live.session, detail=detail, notice=live.notice)
-=======
-    live, _ = await current(app(ctx).service, await session_of(ctx, session_id))
-    status = status_of(live.record, live.session, detail=detail)
->>>>>>> memory
+    found = await session_of(ctx, session_id)
+    live, _ = await current(app(ctx).service, found)
+    status = status_of(live.record, live.session, detail=detail, notice=found.notice)
     advice = standing(live.session).advice
     return answer(status, f"{status.percent_used} % used ({status.state}). {advice}")
