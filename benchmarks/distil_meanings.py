@@ -227,8 +227,8 @@ def fitted(
             (one, _), (other, _) = fit.sums(names), fit.sums(said)
             wanted = softmax(encoded[names] @ encoded[said].T / TEMPERATURE)
             slopes = (softmax(one @ other.T / TEMPERATURE) - wanted) / TEMPERATURE / len(names)
-            fit.step(names, slopes @ other)
-            fit.step(said, slopes.T @ one)
+            both_slopes = np.concatenate([slopes @ other, slopes.T @ one])
+            fit.step(np.concatenate([names, said]), both_slopes)
         near = float((fit.sums(known)[0] * targets[known]).sum(1).mean())
         print(f"pass {turn + 1}: mean cosine to the encoder {near:.3f}", flush=True)
     return fit.vectors

@@ -83,6 +83,32 @@ class SessionStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A memory's file as it was found."""
+
+    data: bytes
+    age_seconds: float
+    """Since it was last written."""
+
+
+class MemoryFiles(Protocol):
+    """One Markdown file per session memory, which a person may edit."""
+
+    async def read(self, session_id: str) -> FoundFile | None:
+        """The file of a session; None where there is none. Raises `OSError`."""
+        ...
+
+    async def write(
+        self, session_id: str, data: bytes, *, over: bytes | None, is_kept: bool
+    ) -> bool:
+        """Put `data` in the file's place at once, if it still holds `over`; whether it did.
+
+        With `is_kept` the old file stays beside it as a backup. Raises `OSError`.
+        """
+        ...
+
+
 class Clock(Protocol):
     def __call__(self) -> float:
         """Seconds since the epoch."""

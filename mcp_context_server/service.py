@@ -5,10 +5,12 @@ and kept; a call reads only the entries that came since, in whatever process the
 were written.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from random import random
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -37,12 +39,14 @@ from mcp_context_server.errors import (
     InvalidInput,
     ReferenceNotFound,
     SessionNotFound,
+    TranscriptUnreadable,
     VersionConflict,
 )
 from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
 from mcp_context_server.ports import (
     Clock,
+    MemoryFiles,
     Numbered,
     SessionIds,
     SessionRecord,
@@ -52,11 +56,16 @@ from mcp_context_server.ports import (
 from mcp_context_server.results import Hit, Recalled, TokenEstimate
 from mcp_context_server.views import GivenViews
 
+logger = logging.getLogger(__name__)
+
 SESSIONS_KEPT = 64
 """Folded sessions kept in memory; any other is folded again from the store when asked for."""
 
-WRITE_ATTEMPTS = 20
-"""How often a write is tried again when another process got in between."""
+WRITE_ATTEMPTS = 100
+"""How often a write is tried when other processes get in between."""
+
+RETRY_SECONDS = 0.002
+"""By how much more, at most, each of the first attempts waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,8 @@ class Live:
 
     record: SessionRecord
     session: Session
+    notice: str | None = None
+    """Why its transcript could not be followed, where it could not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +115,8 @@ class ContextService:
     files: FileReader = field(default_factory=FileReader)
     views: GivenViews = field(default_factory=GivenViews)
     catalogs: Catalogs = field(init=False)
+    memory_files: MemoryFiles | None = None
+    """Where session memories are mirrored, if anywhere."""
     _following: Following = field(init=False)
     _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
     _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
@@ -181,6 +194,7 @@ class ContextService:
                 except VersionConflict:
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
+                    await anyio.sleep(random() * RETRY_SECONDS * min(attempt, 20))
                 else:
                     return await self._appended(live, entries)
         raise AssertionError  # the loop returns or raises
@@ -194,7 +208,12 @@ class ContextService:
         async def decide(current: Live) -> Sequence[Entry]:
             return await self._following.news(record.session_id, current.session)
 
-        return await self.write(record.session_id, record.principal, decide)
+        try:
+            return await self.write(record.session_id, record.principal, decide)
+        except TranscriptUnreadable as error:
+            # What is known goes on; status tells what is not.
+            logger.warning("session %s: %s", record.session_id, error)
+            return replace(live, notice=str(error))
 
     async def append(
         self,

@@ -102,6 +102,16 @@ REQUIREMENTS: dict[str, str] = {
     "never too many, never on what can't be cached, never a long one after a short one.",
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
+    "MEM-1": "The memory has ten sections; no text changes their headings and descriptions.",
+    "MEM-2": "A section takes 2,000 tokens and all take 12,000; more is refused with the figures, "
+    "or trimmed on demand: the oldest is set aside for `recall`, the newest stays.",
+    "MEM-3": "Sections are replaced, appended to or prepended to, several at once or none, and no "
+    "writer loses what another wrote.",
+    "MEM-4": "The memory is a resource and a Markdown file that a person may edit; it outlives "
+    "compaction and restart.",
+    "MEM-5": "Status and `prepare_turn` say when an update is due; a prompt asks for it.",
+    "SMC-2": "Where the memory is the summary, 10,000 to 40,000 tokens and five messages with text "
+    "stay, from a cut point on.",
     # ── tool search ──
     "TOOL-1": "Tools marked deferred, or all but the always-loaded ones where they take over a "
     "tenth of the window, are kept out of the prompt; a setting moves or overrides the threshold.",

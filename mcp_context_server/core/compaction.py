@@ -430,8 +430,11 @@ def put_in(id: str, what: str, text: str) -> Message:
 def discovered_tools(turn: Turn) -> tuple[str, ...]:
     """Names of the deferred tools that the conversation has loaded, oldest first."""
     before = turn.session.boundary.discovered_tools if turn.session.boundary else ()
-    searched = turn.session.tools.discovered if turn.session.tools else ()
-    return tuple(dict.fromkeys((*before, *searched, *referenced_tools(turn.view))))
+    tools = turn.session.tools
+    names = dict.fromkeys(
+        (*before, *(tools.discovered if tools else ()), *referenced_tools(turn.view))
+    )
+    return tuple(name for name in names if tools is None or name not in tools.gone)
 
 
 def referenced_tools(view: Messages) -> list[str]:

@@ -231,7 +231,7 @@ def _memoised(message: Message, family: str) -> list[float]:
     A copy with other content or another role has the same memo, which is why the
     memo names what it is about.
     """
-    facts = message.__dict__
+    facts = cast("dict[str, Any]", message.__dict__)
     memo: _Memo | None = facts.get(_MEMO)
     content, role = facts["content"], facts["role"]
     if memo and memo[0] is content and memo[1] == role and memo[2] == family:

@@ -82,7 +82,8 @@ def test_the_tally_follows_every_edit(view, data):
         session = folded(edit, start=session)
         whole = tally_messages(session.view, session.family)
         assert session.tally.total == pytest.approx(whole.total, abs=1e-6)
-        assert session.largest == largest_results(session.view, session.family, 5)
+        largest = largest_results(session.view, session.family, 5)
+        assert [c.tokens for c in session.largest] == [c.tokens for c in largest]
     assert session.view == project((*view, *edits))
 
 
@@ -281,7 +282,7 @@ def test_advice_names_the_call_to_make():
     def advice(tokens: int) -> str:
         return standing(folded(model, *big, assistant("ok", usage=usage(tokens)))).advice
 
-    assert advice(50_000) == "Nothing to do."
+    assert "session_memory_update" in advice(50_000)
     assert "`snip`" in advice(150_000)
     assert "c1 (Read" in advice(150_000)
     assert "`compact`" in advice(170_000)
