@@ -165,6 +165,18 @@ async def test_the_memory_is_a_resource_and_its_update_a_prompt(client):
     assert told.count("</session-memory>") == 1
 
 
+@pytest.mark.requirement("MEM-4")
+async def test_who_listens_is_told_of_a_change():
+    async with Client(server(), mode="2026-07-28") as client:
+        await answer(client, "session_open", session_id="a b")
+        uri = "context://sessions/a%20b/memory"
+        async with client.listen(resource_subscriptions=[uri]) as changes:
+            await write(client, "Learnings", "x", session_id="a b")
+            with anyio.fail_after(30):
+                event = await anext(aiter(changes))
+    assert event.uri == uri
+
+
 async def test_notes_are_drawn_from_the_transcript_where_that_is_on():
     long = [
         {"role": "user", "content": "Mend the parser."},
