@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anthropic import AsyncAnthropic
 
 TIMEOUT_SECONDS = 15.0
-"""For a count in all, its one repetition included; an estimate is at hand."""
+"""For an answer, its one repetition included; an estimate is at hand."""
 RETRIES = 1
 TOOLS_TOKENS = 500
 """What the API adds to a request for having tools at all; no single one costs it."""
@@ -46,19 +46,14 @@ class AnthropicCounter:
         if self.key is None:
             raise CountUnavailable(NO_KEY)
         try:
+            client = await to_thread.run_sync(self._client)  # importing the SDK takes a second
             with anyio.fail_after(self.timeout_seconds):
-                tokens = await self._input_tokens(what)
+                tokens = await _input_tokens(client, what)
         except ImportError as error:
             raise CountUnavailable(NOT_INSTALLED) from error
         except Exception as error:  # whatever it is: an estimate stands in for the count
             raise CountUnavailable(_reason(error, self.timeout_seconds)) from error
         return max(0, tokens - TOOLS_TOKENS) if what.tools else tokens
-
-    async def _input_tokens(self, what: Countable) -> int:
-        client = await to_thread.run_sync(self._client)  # importing the SDK takes a second
-        async with client:
-            counted = await client.messages.count_tokens(**request_of(what))
-            return _whole(counted.input_tokens)
 
     def _client(self) -> "AsyncAnthropic":
         from anthropic import AsyncAnthropic
@@ -69,6 +64,12 @@ class AnthropicCounter:
             timeout=self.timeout_seconds,
             max_retries=RETRIES,
         )
+
+
+async def _input_tokens(client: "AsyncAnthropic", what: Countable) -> int:
+    async with client:
+        counted = await client.messages.count_tokens(**request_of(what))
+        return _whole(counted.input_tokens)
 
 
 def request_of(what: Countable) -> dict[str, Any]:
