@@ -15,6 +15,7 @@ from functools import partial
 import fit_tokens
 import numpy as np
 
+from mcp_context_server.core.calibration import Calibration
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.tokens import tally_messages
 
@@ -25,6 +26,7 @@ def main(path):
     rows = fit_tokens.read(path)
     for family in fit_tokens.FAMILIES[:-1]:
         print_errors(family, fit_tokens.held_out(fit_tokens.rows_of(rows, family), family))
+    print_calibration(rows)
     print_speed()
 
 
@@ -41,6 +43,52 @@ def print_errors(family, rows):
                 f"  {name:24s} {np.median(off):6.1f} / {np.quantile(off, 0.9):6.1f}"
                 f"   {np.mean(guess < truth) * 100:3.0f}   {guess.sum() / truth.sum():.2f}"
             )
+
+
+REPORTS = 5
+"""How many usage reports a session has learned from before its errors count."""
+
+
+def print_calibration(rows):
+    """How a session comes to terms with a tokenizer that the general prices never saw."""
+    print(f"\nfamilies held out, general prices; median / p90 error %, after {REPORTS} reports")
+    for family in fit_tokens.FAMILIES[:-1]:
+        seen = [row for row in fit_tokens.rows_of(rows, "general") if row["family"] != family]
+        prices = fit_tokens.fit(seen, "general")
+        found = [
+            errors
+            for conversation in fit_tokens.by_conversation(fit_tokens.rows_of(rows, family))
+            for errors in calibrated([priced(row, prices) for row in conversation])
+        ]
+        told = (
+            f"{name} {np.median(off):.1f} / {np.quantile(off, 0.9):.1f}"
+            for name, off in zip(CORRECTIONS, np.abs(np.array(found).T) * 100, strict=True)
+        )
+        print(f"  {family:12s} {len(found):5d} increments: {', '.join(told)}")
+
+
+CORRECTIONS = ("as estimated", "calibrated", "best single factor")
+"""The last is the conversation's own median, which nobody can know beforehand: the floor."""
+
+
+def priced(row, prices):
+    """What a session sees of a row: the estimate of what it did not know, and its truth."""
+    inputs = sum(prices[name] * row[name] for name in fit_tokens.INPUT)
+    if row["out_prev"] >= 0:
+        return inputs, row["delta"] - row["out_prev"]
+    return inputs + sum(prices[name] * row[name] for name in fit_tokens.OUTPUT), row["delta"]
+
+
+def calibrated(pairs):
+    """The errors of each increment under each correction, once there have been enough reports."""
+    best = np.median([truth / guess for guess, truth in pairs if guess >= 100 and truth > 0] or [1])
+    calibration, reports = Calibration(), 0
+    for guess, truth in pairs:
+        if reports >= REPORTS and truth >= 200:
+            yield [guess * factor / truth - 1 for factor in (1, calibration.factor, best)]
+        learned = calibration.observe(estimated=guess, reported=truth)
+        reports += learned is not calibration
+        calibration = learned
 
 
 def _characters(row):

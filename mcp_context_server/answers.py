@@ -34,7 +34,7 @@ from mcp_context_server.core.tokens import (
 from mcp_context_server.core.toolsearch import Found
 from mcp_context_server.core.toolset import Toolset, invitation, listing_within, with_batch
 from mcp_context_server.core.window import Window, percent_left, percent_used, state
-from mcp_context_server.ports import SessionRecord
+from mcp_context_server.ports import Countable, SessionRecord
 from mcp_context_server.results import (
     AppliedStage,
     Aside,
@@ -74,14 +74,17 @@ class Estimable:
 
 
 def estimate_of(
-    session_id: str, what: Estimable, model: str, method: Method, *, exact: bool
+    session_id: str, what: Estimable, model: str, method: Method, *, factor: float
 ) -> TokenEstimate:
-    """The answer of `estimate_tokens`. Raises `InvalidInput` for messages that are none."""
+    """The answer of `estimate_tokens`. Raises `InvalidInput` for messages that are none.
+
+    `factor` is what the session has learned of this model; 1 for any other.
+    """
     if method == "claude-code":
         tokens = _claude_code(what)
         low, high = tokens, tokens
     else:
-        estimated = estimate(_tally(what, lookup(model).tokenizer))
+        estimated = estimate(_tally(what, lookup(model).tokenizer), factor=factor)
         # Whatever is given takes at least one token.
         tokens, high = max(1, estimated.tokens), max(1, estimated.high)
         low = min(estimated.low, tokens)
@@ -92,8 +95,28 @@ def estimate_of(
         high=high,
         method=method,
         model=model,
-        note="No exact count: no API key is set." if exact else None,
     )
+
+
+def countable_of(what: Estimable, model: str) -> Countable:
+    """The same for an exact count. Raises `InvalidInput` for messages that are none."""
+    return Countable(
+        model=model,
+        text=what.text,
+        messages=given_messages(what.messages) if what.messages is not None else (),
+        tools=tuple(what.tools or ()),
+    )
+
+
+def counted(estimated: TokenEstimate, tokens: int) -> TokenEstimate:
+    """The answer where an exact count was had."""
+    exact = {"tokens": tokens, "low": tokens, "high": tokens, "method": "exact"}
+    return estimated.model_copy(update=exact)
+
+
+def uncounted(estimated: TokenEstimate, reason: object) -> TokenEstimate:
+    """The answer where none was."""
+    return estimated.model_copy(update={"note": f"No exact count: {reason}"})
 
 
 def _tally(what: Estimable, family: str) -> Tally:

@@ -11,6 +11,7 @@ ContextServerError
 ├── VersionConflict       the session moved on since the version the caller saw
 ├── MemoryConflict        the session memory was written since the version the caller saw
 ├── ReferenceNotFound
+├── CountUnavailable      no exact count can be had; an estimate is answered instead
 ├── NothingToUndo         no edit of that kind stands in the session
 ├── SummaryFailed         no summary that can be used; history is as it was
 ├── TranscriptUnreadable
@@ -119,6 +120,10 @@ class ReferenceNotFound(ContextServerError):
             "References stand in placeholders and in the answers of `snip` and `recall`."
         )
         self.session_id, self.reference = session_id, reference
+
+
+class CountUnavailable(ContextServerError):
+    """An exact count that can't be had; the message is the reason, as the end of a sentence."""
 
 
 class NothingToUndo(ContextServerError):

@@ -109,6 +109,28 @@ class MemoryFiles(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Countable:
+    """What is to be counted, for a model: one of these three."""
+
+    model: str
+    text: str = ""
+    messages: Messages = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
+
+
+class TokenCounter(Protocol):
+    """A model's own tokenizer, on this machine or at its API."""
+
+    def serves(self, model: str) -> bool:
+        """Whether it is this model's, whether or not it can be asked now."""
+        ...
+
+    async def count(self, what: Countable) -> int:
+        """The exact tokens. Raises `CountUnavailable`, in bounded time, where they can't be had."""
+        ...
+
+
 class Clock(Protocol):
     def __call__(self) -> float:
         """Seconds since the epoch."""

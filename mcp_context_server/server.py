@@ -14,6 +14,8 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_context_server import __version__
 from mcp_context_server.compacting import Compactor
 from mcp_context_server.core.deferral import AUTO, search_mode
+from mcp_context_server.counters.anthropic import AnthropicCounter
+from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.hooks import CommandHooks, read_hooks
@@ -80,6 +82,7 @@ def build_service(
         policy=settings.policy(),
         search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
+        counters=(AnthropicCounter(key=settings.anthropic_api_key), TiktokenCounter()),
         memory_files=MemoryDirectory(settings.memory_dir) if settings.memory_dir else None,
     )
 

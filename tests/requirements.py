@@ -21,6 +21,7 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-3": "Reported usage of any provider anchors the count; what says nothing is ignored.",
     "TOK-4": "The chunks of one response count once, adjacent or not.",
     "TOK-5": "A session corrects its estimates by the usage that comes back, within bounds.",
+    "TOK-6": "Exact counts are the model's own tokenizer's; without one, an estimate says why.",
     "TOK-7": "Tokens are told by class, and the classes add up to the total.",
     "TOK-8": "A message is counted once; a new one costs only itself.",
     # ── spill, snip, micro-compact, collapse ──

@@ -22,7 +22,7 @@ async def estimate_tokens(
     path: str = "",
     model: str = "",
     method: Literal["calibrated", "claude-code"] = "calibrated",
-    exact: Annotated[bool, Field(description="Ask the API, where a key is set")] = False,
+    exact: Annotated[bool, Field(description="Ask the model's own tokenizer")] = False,
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, TokenEstimate]:
     """Tell what a text, messages, tool definitions or a file would take, before adding them."""
