@@ -58,7 +58,7 @@ async def test_a_replay_breaks_no_promise(window, seed):
 
 async def test_a_replay_with_every_stage_on_breaks_no_promise():
     record = Replay(16_000)
-    options = {"collapse": True, "media_limit": 2, "media_kept": 1, "keep_recent": 2}
+    options = {"collapse": True, "media_limit": 1, "media_kept": 1, "keep_recent": 2}
     await replay(twin(7, 80), 16_000, record, **options)
     assert +record.faults == {}
     assert {"collapse", "media"} <= set(record.stages)

@@ -4,11 +4,11 @@ Notes are written ahead for every group that may go (staged) and committed as fa
 space is needed; what stays staged can be committed at once when a request overflows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from mcp_context_server.core.edits import Collapse, Edit, StageNotes, position
-from mcp_context_server.core.extract import Action, Facts, Outcome, gather
+from mcp_context_server.core.extract import Facts, gather
 from mcp_context_server.core.markers import neutralise
 from mcp_context_server.core.messages import Message, cut_points, rounds
 from mcp_context_server.core.redact import redact
@@ -25,7 +25,7 @@ def collapse(turn: Turn) -> Step | None:
         return None
     fresh = tuple(_new_groups(turn))
     needed = turn.used - turn.share(policy.collapse_to_fraction)
-    committed = tuple(_committed((*turn.session.staged, *fresh), turn, needed))
+    committed = _committed((*turn.session.staged, *fresh), turn, needed)
     staging = (StageNotes(at=turn.at, groups=fresh),) if fresh else ()
     edits: tuple[Edit, ...] = (*staging, *committed)
     return Step(edits, "window") if edits else None
@@ -33,25 +33,46 @@ def collapse(turn: Turn) -> Step | None:
 
 def drain(turn: Turn) -> tuple[Edit, ...]:
     """The edits that commit all staged groups at once, as when a request overflowed."""
-    committed = tuple(_committed(turn.session.staged, turn, float("inf")))
+    committed = _committed(turn.session.staged, turn, float("inf"))
     return with_thinking(turn, committed)
 
 
-def _committed(groups: Iterable[Collapse], turn: Turn, needed: float) -> Iterator[Collapse]:
-    """The groups to commit, oldest first, until enough tokens are freed."""
-    freed = 0
+def _committed(groups: Iterable[Collapse], turn: Turn, needed: float) -> tuple[Collapse, ...]:
+    """The edits that commit groups, oldest first, until enough is freed; neighbours in one."""
+    chosen, freed = list[Collapse](), 0
+    places = {message.id: place for place, message in enumerate(turn.view)}
     for group in groups:
         if freed >= needed:
-            return
-        saves = _saves(group, turn)
+            break
+        saves = _saves(group, turn, places)
         if saves > 0:
             freed += saves
-            yield group.model_copy(update={"at": turn.at, "tokens_freed": saves})
+            chosen.append(group.model_copy(update={"at": turn.at, "tokens_freed": saves}))
+    return tuple(_joined(chosen, places))
 
 
-def _saves(group: Collapse, turn: Turn) -> int:
+def _joined(groups: Iterable[Collapse], places: Mapping[str, int]) -> Iterator[Collapse]:
+    """The groups, those that meet made one edit: each edit costs a walk over the view."""
+    before: Collapse | None = None
+    for group in groups:
+        if before is not None and places[group.first] == places[before.last] + 1:
+            more = {
+                "last": group.last,
+                "messages": (*before.messages, *group.messages),
+                "tokens_freed": before.tokens_freed + group.tokens_freed,
+            }
+            before = before.model_copy(update=more)
+            continue
+        if before is not None:
+            yield before
+        before = group
+    if before is not None:
+        yield before
+
+
+def _saves(group: Collapse, turn: Turn, places: Mapping[str, int]) -> int:
     """What a group frees in the view as it is now; nothing where it no longer stands there."""
-    start, end = position(turn.view, group.first), position(turn.view, group.last)
+    start, end = places.get(group.first), places.get(group.last)
     if start is None or end is None:
         return 0
     return _freed(turn, turn.view[start : end + 1], group.messages)
@@ -72,7 +93,7 @@ def _new_groups(turn: Turn) -> Iterator[Collapse]:
     """Notes for the groups of old rounds that have none yet, where they are smaller."""
     for group in _groups(turn):
         old = turn.view[group.start : group.stop]
-        note = _note(old)
+        note = _note(old, turn)
         freed = _freed(turn, old, (note,))
         if freed > 0:
             yield Collapse(
@@ -131,44 +152,64 @@ def _staying(turn: Turn) -> set[str]:
 ASKED_CHARS, SAID_CHARS, GIST_CHARS, OUTCOME_CHARS = 1_200, 400, 120, 160
 """How much of a request, an answer, a call and a result a note quotes."""
 
+SHARES = (1.0, 0.5, 0.25)
+"""How much of that, where a note would be too long; beyond the last, lines are left out."""
 
-def _note(messages: Sequence[Message]) -> Message:
+Line = tuple[int, str]
+"""A line of a note, and how soon it may be left out: requests last, results first."""
+
+
+def _note(messages: Sequence[Message], turn: Turn) -> Message:
     """A user message that tells what was asked, said, called and found in these messages."""
     head = (
         f"[Notes on an earlier part of this conversation, folded to save space: messages "
         f'"{messages[0].id}" to "{messages[-1].id}". What happened is told, not asked for again; '
         "recall brings back any message or result by its id.]"
     )
-    lines = [line for facts in map(gather, messages) for line in _lines(facts)]
+    facts, room = list(map(gather, messages)), turn.scaled(turn.policy.collapse_note_chars)
+    lines: list[Line] = []
+    for share in SHARES:
+        lines = [line for each in facts for line in _lines(each, share)]
+        if sum(len(text) + 1 for _, text in lines) <= room:
+            break
+    kept = _within(lines, room)
+    left = len(lines) - len(kept)
+    more = [f"- {left} more calls, results and remarks are left out here"] if left else []
     return Message(
         id=f"{messages[0].id}:notes",
         role="user",
-        content="\n".join([head, *lines]),
+        content="\n".join([head, *kept, *more]),
         timestamp=messages[-1].timestamp,
         is_meta=True,
     )
 
 
-def _lines(facts: Facts) -> Iterator[str]:
-    told = (("User", facts.asked, ASKED_CHARS), ("Assistant", facts.said, SAID_CHARS))
-    for speaker, words, chars in told:
-        if line := _safe(words, chars):
-            yield f"- {speaker}: {line}"
-    if line := _safe(facts.summary, ASKED_CHARS):
-        yield f"- Summary: {line}"
-    yield from (f"- {_called(action)}" for action in facts.actions)
-    yield from (f"  → {_found(outcome)}" for outcome in facts.outcomes)
+def _within(lines: Sequence[Line], chars: int) -> list[str]:
+    """The lines that fit, in their order: those of a lower rank first, of one rank the newest."""
+    ranked = sorted(range(len(lines)), key=lambda place: (lines[place][0], -place))
+    kept: set[int] = set()
+    for place in ranked:
+        chars -= len(lines[place][1]) + 1
+        if chars < 0:
+            break
+        kept.add(place)
+    return [text for place, (_, text) in enumerate(lines) if place in kept]
 
 
-def _called(action: Action) -> str:
-    about = _safe(action.path or action.gist, GIST_CHARS)
-    return f"{action.tool} {about}".strip() + f" [{action.id}]"
+def _lines(facts: Facts, share: float) -> Iterator[Line]:
+    if line := _safe(facts.asked, ASKED_CHARS * share):
+        yield 0, f"- User: {line}"
+    if line := _safe(facts.summary, ASKED_CHARS * share):
+        yield 0, f"- Summary: {line}"
+    if line := _safe(facts.said, SAID_CHARS * share):
+        yield 1, f"- Assistant: {line}"
+    for action in facts.actions:
+        about = _safe(action.path or action.gist, GIST_CHARS * share)
+        yield 2, f"- {f'{action.tool} {about}'.strip()} [{action.id}]"
+    for outcome in facts.outcomes:
+        failed = "failed: " if outcome.is_error else ""
+        yield 3, f"  → {failed}{_safe(outcome.text, OUTCOME_CHARS * share)} [{outcome.id}]"
 
 
-def _found(outcome: Outcome) -> str:
-    kind = "failed: " if outcome.is_error else ""
-    return f"{kind}{_safe(outcome.text, OUTCOME_CHARS)} [{outcome.id}]"
-
-
-def _safe(text: str, chars: int) -> str:
-    return redact(neutralise(one_line(text, chars))) if text else ""
+def _safe(text: str, chars: float) -> str:
+    return redact(neutralise(one_line(text, int(chars)))) if text else ""

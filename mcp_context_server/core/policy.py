@@ -205,6 +205,8 @@ class Policy(BaseModel):
     """Share of the effective window from which no new sub-agent should be started."""
     collapse_group_tokens: int = Field(default=10_000, gt=0)
     """Size of a group, in proportion to the window."""
+    collapse_note_chars: int = Field(default=8_000, ge=200)
+    """Longest notes of a group in characters, in proportion to the window."""
     collapse_keep_rounds: int = Field(default=6, ge=1)
     """The newest rounds that are never folded."""
 

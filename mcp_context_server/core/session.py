@@ -482,7 +482,8 @@ def _rewritten(
         case Replace():
             return _cleared(session, sequence, edit)
         case Collapse():
-            left = tuple(group for group in session.staged if group.first != edit.first)
+            notes = {message.id for message in edit.messages}
+            left = tuple(g for g in session.staged if not notes & {m.id for m in g.messages})
             return replace(_edited(session, sequence, edit), staged=left)
         case Compact():
             return _compacted(session, sequence, edit)

@@ -13,6 +13,7 @@ from mcp_context_server.core.rules import validate
 from mcp_context_server.core.turn import turn_of
 
 FOLDING = {"context_window_tokens": 16_000, "collapse": True, "collapse_group_tokens": 20_000}
+ROOMY = {"collapse_note_chars": 100_000}
 
 
 def working(rounds: int, *, pinned: int = -1):
@@ -44,11 +45,13 @@ def test_below_nine_tenths_nothing_is_folded_and_above_the_oldest_groups_are():
     step = collapse(turn)
     staging, *commits = step.edits
     assert isinstance(staging, StageNotes)
-    assert [edit.first for edit in commits] == [g.first for g in staging.groups[: len(commits)]]
-    assert commits[0].first == "u0"
+    (commit,) = commits
+    count = len(commit.messages)
+    assert commit.messages == tuple(m for g in staging.groups[:count] for m in g.messages)
+    assert commit.first == "u0"
     after = turn.after(*step.edits)
     assert after.used <= turn.share(0.75) + 1
-    assert len(after.session.staged) == len(staging.groups) - len(commits) > 0
+    assert after.session.staged == staging.groups[count:] != ()
 
 
 @pytest.mark.requirement("COLL-1")
@@ -58,11 +61,19 @@ def test_it_is_off_unless_asked_for():
 
 @pytest.mark.requirement("COLL-1")
 def test_notes_tell_what_was_asked_said_called_and_found_and_where_it_is():
-    turn = filled(0.91)
+    turn = filled(0.91, **ROOMY)
     first = turn.after(*collapse(turn).edits).view[0]
     for fact in ('"u0"', "please do task 0", "I shall do 0", "make [c0]", "made 0", "recall"):
         assert fact in first.content
     assert first.is_meta
+
+
+def test_notes_are_short_and_say_what_they_leave_out():
+    turn = filled(0.91, collapse_note_chars=3_000)
+    first = turn.after(*collapse(turn).edits).view[0]
+    assert "are left out here" in first.content
+    assert "please do task" in first.content
+    assert len(first.content) < 700
 
 
 def test_notes_and_pinned_messages_are_not_folded_again():
@@ -89,7 +100,7 @@ def test_staged_groups_are_committed_at_once_when_a_request_overflows():
     turn = filled(0.91)
     after = turn.after(*collapse(turn).edits)
     edits = drain(after)
-    assert len(edits) == len(after.session.staged)
+    assert len(edits) == 1
     assert all(isinstance(edit, Collapse) for edit in edits)
     drained = after.after(*edits)
     assert drained.session.staged == ()
