@@ -50,6 +50,9 @@ REQUIREMENTS: dict[str, str] = {
     "to drop it.",
     "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
     "expected, or where the window forces it, and the figures behind it are told.",
+    "COLL-1": "Nearly full, old rounds are folded into short notes, oldest first, where asked for.",
+    "COLL-3": "While collapse is on no automatic compaction runs; a manual one does.",
+    "COLL-4": "On an overflow staged notes are committed at once, before anything dearer.",
     # ── compaction, restoration, session-memory compaction, breaker ──
     "COMP-1": "Three prompts: for everything, for a newer part, and for an older part.",
     "COMP-2": "A prompt rules out tool calls at both ends and asks for an analysis and a summary.",
@@ -145,6 +148,7 @@ REQUIREMENTS: dict[str, str] = {
     ),
     # ── serving ──
     # ── hosts ──
+    "HOST-2": "`inspect` shows where a transcript's context went, as tables and as JSON.",
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
     "cut, glued, damaged and very long lines do no harm.",
     # ── safety and observability ──

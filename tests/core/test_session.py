@@ -39,7 +39,7 @@ def usage(tokens: int, output: int = 40) -> dict:
 
 def clearing(view, tool_use_id: str) -> Replace:
     message = next(m for m in view if tool_use_id in m.results)
-    gone = result(tool_use_id, "gone")
+    gone = result(tool_use_id, "")  # a stage makes results smaller, never larger
     change = Change(message_id=message.id, tool_use_id=tool_use_id, block=gone, reference="r")
     return Replace(stage="snip", changes=(change,))
 
