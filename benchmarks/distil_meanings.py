@@ -40,7 +40,7 @@ LONGEST_CHARS = 220
 MOST_OPERATIONS, MOST_OF_A_SERVICE, MOST_NOUNS = 12_000, 60, 9_000
 LEAST_OCCURRENCES = 3
 """Words beyond the encoder's own vocabulary that are rarer in the texts are left out."""
-PASSES, BATCH, TEMPERATURE, STEP = 6, 512, 0.05, 0.02
+PASSES, BATCH, TEMPERATURE, STEP = 3, 512, 0.05, 0.02
 COMMON = 1e-4
 """A word of frequency p starts with the weight COMMON / (COMMON + p)."""
 
