@@ -40,7 +40,7 @@ LONGEST_CHARS = 220
 MOST_OPERATIONS, MOST_OF_A_SERVICE, MOST_NOUNS = 12_000, 60, 9_000
 LEAST_OCCURRENCES = 3
 """Words beyond the encoder's own vocabulary that are rarer in the texts are left out."""
-PASSES, BATCH, TEMPERATURE, STEP = 6, 512, 0.05, 0.02
+PASSES, BATCH, TEMPERATURE, STEP = 3, 512, 0.05, 0.02
 COMMON = 1e-4
 """A word of frequency p starts with the weight COMMON / (COMMON + p)."""
 
@@ -227,8 +227,8 @@ def fitted(
             (one, _), (other, _) = fit.sums(names), fit.sums(said)
             wanted = softmax(encoded[names] @ encoded[said].T / TEMPERATURE)
             slopes = (softmax(one @ other.T / TEMPERATURE) - wanted) / TEMPERATURE / len(names)
-            fit.step(names, slopes @ other)
-            fit.step(said, slopes.T @ one)
+            both_slopes = np.concatenate([slopes @ other, slopes.T @ one])
+            fit.step(np.concatenate([names, said]), both_slopes)
         near = float((fit.sums(known)[0] * targets[known]).sum(1).mean())
         print(f"pass {turn + 1}: mean cosine to the encoder {near:.3f}", flush=True)
     return fit.vectors

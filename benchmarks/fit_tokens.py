@@ -244,10 +244,15 @@ def held_out(rows, family):
 
 def stretches(rows):
     """The rows of each conversation that has 10 and more."""
-    by_conversation = defaultdict(list)
-    for row in rows:
-        by_conversation[row["sid"]].append(row)
-    return [kept for kept in by_conversation.values() if len(kept) >= 10]
+    return [kept for kept in by_conversation(rows) if len(kept) >= 10]
+
+
+def by_conversation(rows):
+    """The rows of each conversation, in order."""
+    found = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["i"]):
+        found[row["sid"]].append(row)
+    return list(found.values())
 
 
 def spread(rows):

@@ -25,6 +25,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import mean, quantiles
 
@@ -157,6 +158,8 @@ METHODS: dict[str, Callable[[Sequence[dict]], Search]] = {
     "substring": substring,
     "regex": regex,
 }
+PACKAGES = {"bm25s": "bm25s", "rank-bm25": "rank_bm25"}
+"""What a method needs beside this package and the standard library."""
 
 
 def plain_text(tool: dict) -> str:
@@ -301,23 +304,8 @@ def read(path: Path) -> list[dict]:
 
 
 def installed(method: str) -> bool:
-    try:
-        METHODS[method](
-            [
-                {
-                    "id": "a",
-                    "full_name": "a",
-                    "name": "a",
-                    "server": "",
-                    "description": "b",
-                    "searchHint": "",
-                    "parameters": {},
-                }
-            ]
-        )
-    except ImportError:
-        return False
-    return True
+    module = PACKAGES.get(method)
+    return module is None or find_spec(module) is not None
 
 
 def main() -> None:

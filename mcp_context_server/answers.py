@@ -1,18 +1,29 @@
 """From what the core knows to what a tool answers. Pure; no field is made up here."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+from mcp_context_server.core.breaker import open_until
 from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
 from mcp_context_server.core.edits import Change, Edit, RegisterTools
+from mcp_context_server.core.memory import (
+    Budget,
+    Planned,
+    SessionMemory,
+    budget_of,
+    sizes,
+    total_tokens,
+)
+from mcp_context_server.core.memory_document import render, render_section
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan
 from mcp_context_server.core.session import Session, terms_of
 from mcp_context_server.core.snip import REASONS, Snip
-from mcp_context_server.core.status import Standing, session_window, standing
+from mcp_context_server.core.status import MemoryStanding, Standing, session_window, standing
 from mcp_context_server.core.tokens import (
     Tally,
     estimate,
@@ -23,15 +34,19 @@ from mcp_context_server.core.tokens import (
 from mcp_context_server.core.toolsearch import Found
 from mcp_context_server.core.toolset import Toolset, invitation, listing_within, with_batch
 from mcp_context_server.core.window import Window, percent_left, percent_used, state
-from mcp_context_server.ports import SessionRecord
+from mcp_context_server.ports import Countable, SessionRecord
 from mcp_context_server.results import (
     AppliedStage,
+    Aside,
     Boundary,
     Cleared,
     Formula,
     FoundTools,
     Largest,
     Left,
+    MemoryRead,
+    MemorySection,
+    MemoryUpdated,
     Prepared,
     RegisteredTools,
     RequestParts,
@@ -59,15 +74,20 @@ class Estimable:
 
 
 def estimate_of(
-    session_id: str, what: Estimable, model: str, method: Method, *, exact: bool
+    session_id: str, what: Estimable, model: str, method: Method, *, factor: float
 ) -> TokenEstimate:
-    """The answer of `estimate_tokens`. Raises `InvalidInput` for messages that are none."""
+    """The answer of `estimate_tokens`. Raises `InvalidInput` for messages that are none.
+
+    `factor` is what the session has learned of this model; 1 for any other.
+    """
     if method == "claude-code":
         tokens = _claude_code(what)
         low, high = tokens, tokens
     else:
-        estimated = estimate(_tally(what, lookup(model).tokenizer))
-        tokens, low, high = estimated.tokens, estimated.low, estimated.high
+        estimated = estimate(_tally(what, lookup(model).tokenizer), factor=factor)
+        # Whatever is given takes at least one token.
+        tokens, high = max(1, estimated.tokens), max(1, estimated.high)
+        low = min(estimated.low, tokens)
     return TokenEstimate(
         session_id=session_id,
         tokens=tokens,
@@ -75,8 +95,28 @@ def estimate_of(
         high=high,
         method=method,
         model=model,
-        note="No exact count: no API key is set." if exact else None,
     )
+
+
+def countable_of(what: Estimable, model: str) -> Countable:
+    """The same for an exact count. Raises `InvalidInput` for messages that are none."""
+    return Countable(
+        model=model,
+        text=what.text,
+        messages=given_messages(what.messages) if what.messages is not None else (),
+        tools=tuple(what.tools or ()),
+    )
+
+
+def counted(estimated: TokenEstimate, tokens: int) -> TokenEstimate:
+    """The answer where an exact count was had."""
+    exact = {"tokens": tokens, "low": tokens, "high": tokens, "method": "exact"}
+    return estimated.model_copy(update=exact)
+
+
+def uncounted(estimated: TokenEstimate, reason: object) -> TokenEstimate:
+    """The answer where none was."""
+    return estimated.model_copy(update={"note": f"No exact count: {reason}"})
 
 
 def _tally(what: Estimable, family: str) -> Tally:
@@ -95,8 +135,13 @@ def _claude_code(what: Estimable) -> int:
     return claude_code_text_tokens(what.text, what.path or None)
 
 
-def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Status:
-    """The answer of `context_status`; with `detail` also the formula and every edit."""
+def status_of(
+    record: SessionRecord, session: Session, *, detail: bool, notice: str | None = None
+) -> Status:
+    """The answer of `context_status`; with `detail` also the formula and every edit.
+
+    `notice` says why the session's transcript could not be followed.
+    """
     now = standing(session)
     return Status(
         session_id=record.session_id,
@@ -113,25 +158,32 @@ def status_of(record: SessionRecord, session: Session, *, detail: bool) -> Statu
         source=now.source,
         breakdown=now.breakdown,
         largest=largest_of(session),
+        breaker=breaker_of(session),
         boundary=boundary_of(session),
         queued=queued_of(session) or None,
         tools=tools_of(session.tools, detail=detail) if session.tools else None,
+        memory=memory_of(now.memory),
         advice=_full_advice(session, now),
         messages=len(session.view),
         version=session.version,
         transcript=session.settings.transcript if detail else None,
-        notes=now.notes or None,
+        notes=(*now.notes, *((notice,) if notice else ())) or None,
         formula=formula_of(session, now) if detail else None,
         edits=tuple(edit_of(n, edit) for n, edit in session.edits) if detail else None,
     )
 
 
+SERVERS_SHOWN = 50
+"""The most servers that one answer lists."""
+
+
 def tools_of(tools: Toolset, *, detail: bool) -> ToolsStatus:
     """The registered tools; with `detail` also by server, and the deferred ones by name."""
     decision, family = tools.deferral, tools.terms.family
-    servers, listed = None, None
+    servers, listed, more = None, None, len(decision.servers) - SERVERS_SHOWN
     if detail:
-        servers = tuple(ServerTools(**row.model_dump()) for row in decision.servers)
+        largest = decision.servers[:SERVERS_SHOWN]
+        servers = tuple(ServerTools(**row.model_dump()) for row in largest)
         listed = listing_within(tools, lambda text: tally_text(text, family).total) or None
     return ToolsStatus(
         total=len(tools.catalog.definitions),
@@ -145,6 +197,7 @@ def tools_of(tools: Toolset, *, detail: bool) -> ToolsStatus:
         reason=decision.reason,
         unavailable_servers=tools.catalog.unavailable or None,
         servers=servers,
+        servers_more=more if detail and more > 0 else None,
         listing=listed,
     )
 
@@ -193,6 +246,73 @@ def found_of(session_id: str, found: Found, *, takes_references: bool) -> FoundT
     )
 
 
+def memory_of(memory: MemoryStanding) -> Mapping[str, Any]:
+    return {
+        "version": memory.version,
+        "total_tokens": memory.total_tokens,
+        "due": memory.due.is_due,
+        "reason": memory.due.reason,
+    }
+
+
+def memory_sizes(memory: SessionMemory, budget: Budget) -> tuple[MemorySection, ...]:
+    """Every section with what it takes and the room it has left."""
+    return tuple(
+        MemorySection(name=size.name, tokens=size.tokens, room=size.room)
+        for size in sizes(memory, budget)
+    )
+
+
+def memory_read_of(
+    session_id: str, session: Session, section: str, notes: Sequence[str]
+) -> MemoryRead:
+    """The answer of `session_memory_read`: all of the document, or one section as it was given."""
+    memory, budget = session.memory, budget_of(session.policy, session.family)
+    total = total_tokens(memory, budget)
+    return MemoryRead(
+        session_id=session_id,
+        markdown=render_section(memory, section) if section else render(memory),
+        sections=tuple(s for s in memory_sizes(memory, budget) if section in ("", s.name)),
+        total_tokens=total,
+        room_tokens=max(0, budget.total_tokens - total),
+        version=memory.version,
+        notes=tuple(notes) or None,
+    )
+
+
+def memory_updated_of(
+    session_id: str,
+    session: Session,
+    names: Collection[str],
+    planned: Planned,
+    notes: Sequence[str],
+) -> MemoryUpdated:
+    """The answer of `session_memory_update`; `names` are the sections that were written."""
+    budget, policy = budget_of(session.policy, session.family), session.policy
+    total = total_tokens(session.memory, budget)
+    written = tuple(s for s in memory_sizes(session.memory, budget) if s.name in names)
+    low = policy.memory_low_room_fraction * budget.section_tokens
+    full = [
+        f"{s.name} has room for {s.room:,} more tokens: shorten it, keeping what still matters."
+        for s in written
+        if s.room < low
+    ]
+    masked = [f"Key-shaped strings in {name} were masked." for name in planned.masked]
+    return MemoryUpdated(
+        session_id=session_id,
+        sections=written,
+        total_tokens=total,
+        room_tokens=max(0, budget.total_tokens - total),
+        version=session.memory.version,
+        set_aside=tuple(
+            Aside(section=a.section, why=a.why, tokens=a.tokens, reference=a.reference)
+            for a in planned.set_aside
+        )
+        or None,
+        notes=(*full, *masked, *notes) or None,
+    )
+
+
 def thresholds_of(window: Window) -> Thresholds:
     return Thresholds(
         warning=window.warning, auto_compact=window.auto_compact, blocking=window.blocking
@@ -210,6 +330,22 @@ def largest_of(session: Session) -> tuple[Largest, ...]:
         )
         for c in session.largest
     )
+
+
+def breaker_of(session: Session) -> Mapping[str, Any] | None:
+    """Failures of automatic compaction in a row, why, and until when it pauses; None for none."""
+    breaker, policy = session.breaker, session.policy
+    if not breaker.failures:
+        return None
+    told: dict[str, Any] = {
+        "failures": breaker.failures,
+        "opens_at": policy.breaker_failures,
+        "reason": breaker.reason,
+    }
+    if breaker.failures >= policy.breaker_failures:
+        until = datetime.fromtimestamp(open_until(breaker, policy), UTC)
+        told["open_until"] = until.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return told
 
 
 def boundary_of(session: Session) -> Boundary | None:

@@ -24,6 +24,7 @@ from mcp_context_server.core.compaction import (
     Wish,
     compact_edit,
     counter,
+    discovered_tools,
     human_texts,
     prompt_for,
     put_in,
@@ -32,11 +33,13 @@ from mcp_context_server.core.compaction import (
     select,
     summary_budget,
     why_no_gain,
+    with_attachments,
     written_budget,
 )
 from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.language import language_of
+from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.prompts import Scope, compact_instructions, continuation
 from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.redact import redact
@@ -273,6 +276,9 @@ class Compactor:
         except ContextServerError as error:
             outcome = Outcome(status="failed", live=live, reason=str(error))
         self._tell(outcome, asked)
+        before, now = live.session.breaker, outcome.live.session.breaker
+        if before.failures >= live.session.policy.breaker_failures > now.failures:
+            emit("breaker_closed", session_id=live.record.session_id)
         if outcome.status == "failed" and asked.trigger == "auto":
             outcome = replace(outcome, live=await self._count(outcome))
         return outcome
@@ -291,11 +297,11 @@ class Compactor:
         told = await self.hooks("post_compact", {**facts, "summary": summary.text})
         made = _Making(self.service, chosen, asked, handle, summary, memory, contents, told)
         edit, restored = made.edit(turn)
-        if reason := why_no_gain(turn, edit, any_counts=asked.is_reactive):
+        if reason := why_no_gain(turn, chosen, edit, any_counts=asked.is_reactive):
             raise _NoSummary(reason, summary.tried)
         if not asked.is_dry_run:
             await progress("writing it down")
-            live, edit, restored = await self._commit(live, made)
+            live, edit, restored = await self._commit(live, made, (edit, restored))
         return Outcome(
             status="done",
             live=live,
@@ -308,18 +314,20 @@ class Compactor:
             notes=chosen.notes,
         )
 
-    async def _commit(self, live: Live, made: "_Making") -> tuple[Live, Compact, Restored]:
+    async def _commit(
+        self, live: Live, made: "_Making", planned: tuple[Compact, Restored]
+    ) -> tuple[Live, Compact, Restored]:
         """Append the boundary, if the range still stands as it was. Raises `VersionConflict`."""
         record, seen = live.record, live.session.version
-        done: list[tuple[Compact, Restored]] = []
+        done = [planned]
 
         async def decide(current: Live) -> Sequence[Entry]:
             turn = turn_of(current.session, self.service.moment(), record.kind)
             if not same_range(turn, made.selection):
                 raise VersionConflict(record.session_id, seen, current.session.version)
-            edit, restored = made.edit(turn)
-            done[:] = [(edit, restored)]
-            return take_in(current.session, with_thinking(turn, (edit,))).entries
+            if current.session.version != seen:
+                done[0] = made.edit(turn)
+            return take_in(current.session, with_thinking(turn, done[0][:1])).entries
 
         live = await self.service.write(record.session_id, record.principal, decide)
         return live, *done[0]
@@ -333,7 +341,10 @@ class Compactor:
             used = round(turn.used) if reason.startswith("no_gain") else 0
             return (ReportFailure(at=turn.at, reason=reason[:400], used_tokens=used),)
 
-        return await self.service.write(record.session_id, record.principal, decide)
+        live = await self.service.write(record.session_id, record.principal, decide)
+        if live.session.breaker.failures == live.session.policy.breaker_failures:
+            emit("breaker_opened", session_id=record.session_id, reason=reason[:400])
+        return live
 
     def _tell(self, outcome: Outcome, asked: Asked) -> None:
         edit, record = outcome.edit, outcome.live.record
@@ -432,11 +443,7 @@ class Compactor:
         self, live: Live, turn: Turn, chosen: Selection, memory: Memory
     ) -> tuple[Content, ...]:
         """The files to bring back: from disk where that is allowed, else as they were read."""
-        after = turn.view[_start(turn, chosen) : _end(turn, chosen)]
-        kept_ids = set(chosen.kept)
-        behind = turn.view[_end(turn, chosen) :]
-        kept = (*(m for m in after if m.id in kept_ids), *behind)
-        uses = wanted_files(memory, kept, turn)
+        uses = wanted_files(memory, _kept(turn, chosen), turn)
         references = [use.last_call_id for use in uses]
         stored = await self.service.store.find(live.record.session_id, references)
         found: list[Content] = []
@@ -490,32 +497,23 @@ class _Making:
             trigger=self.asked.trigger,
             summarizer=self.summary.summarizer,
             transcript=_TRANSCRIPT,
+            discovered_tools=discovered_tools(turn),
         )
         bare = compact_edit(turn, self.selection, self.summary.text, boundary)
-        after = turn.after(bare)
-        kept_ids = set(self.selection.kept)
-        known = {message.id for message in self.selection.replaced}
-        kept = tuple(m for m in after.view if m.id in kept_ids or self._is_later(m.id, known))
-        restored = restore(
-            after,
-            self.memory,
-            self.contents,
-            kept,
-            self.handle,
-            freed_tokens=max(0, bare.tokens_before - bare.tokens_after),
-        )
+        kept = _kept(turn, self.selection)
+        restored = restore(turn, bare, self.memory, self.contents, kept)
         hooked = tuple(
             put_in(f"{self.handle}.hook{n}", "hook", text) for n, text in enumerate(self.told, 1)
         )
         attachments = (*restored.messages, *hooked)
-        if not attachments:
-            return bare, restored
-        return compact_edit(
-            turn, self.selection, self.summary.text, boundary, attachments
-        ), restored
+        return with_attachments(turn, self.selection, bare, attachments), restored
 
-    def _is_later(self, id: str, known: set[str]) -> bool:
-        return id not in known and not id.startswith(self.handle)
+
+def _kept(turn: Turn, chosen: Selection) -> Messages:
+    """What of the view stays verbatim behind the summary."""
+    kept, end = frozenset(chosen.kept), _end(turn, chosen)
+    inside = (m for m in turn.view[_start(turn, chosen) : end] if m.id in kept)
+    return (*inside, *turn.view[end:])
 
 
 _TRANSCRIPT = "`recall` finds them by reference or by words."

@@ -117,7 +117,13 @@ def _key(settings: Settings) -> Check:
     return Check("API key", "missing", "not set: estimates and embedded summaries are used")
 
 
+EXTRAS: Mapping[str, str] = {
+    "anthropic": "exact counts, summaries by the API",
+    "tiktoken": "exact counts for OpenAI's models, if its data is on this machine",
+}
+
+
 def _extras() -> Iterator[Check]:
-    for name, use in (("anthropic", "exact counts, summaries by the API"),):
+    for name, use in EXTRAS.items():
         state: State = "works" if find_spec(name) else "missing"
         yield Check(f"extra {name!r}", state, use)

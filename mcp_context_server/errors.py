@@ -4,16 +4,29 @@ ContextServerError
 ├── InvalidInput          an argument can't be used; nothing was changed
 │   ├── InvalidTool       a tool definition is malformed; none was registered
 │   ├── DuplicateTool     a tool's name is taken by another definition
-│   └── CatalogFull       more tools than a session takes
+│   ├── CatalogFull       more tools than a session takes
+│   └── MemoryFull        more text than the session memory takes; none was written
 ├── SessionNotFound
 ├── SessionRequired       no session was named and none can be guessed
 ├── VersionConflict       the session moved on since the version the caller saw
+├── MemoryConflict        the session memory was written since the version the caller saw
 ├── ReferenceNotFound
+├── CountUnavailable      no exact count can be had; an estimate is answered instead
 ├── NothingToUndo         no edit of that kind stands in the session
 ├── SummaryFailed         no summary that can be used; history is as it was
 ├── TranscriptUnreadable
 └── StoreUnavailable      the state can't be read or written
 """
+
+BRIEF_CHARS = 120
+"""Longest quotation of what a caller gave."""
+
+
+def brief(text: str) -> str:
+    """A caller's text in quotes, its middle left out where it is long."""
+    shown = repr(text)
+    half = BRIEF_CHARS // 2
+    return shown if len(shown) <= BRIEF_CHARS else f"{shown[:half]}…{shown[-half:]}"
 
 
 class ContextServerError(Exception):
@@ -39,6 +52,19 @@ class CatalogFull(InvalidInput):
         self.tools, self.most = tools, most
 
 
+class MemoryFull(InvalidInput):
+    """`section` is None where it is the whole memory that would be too large."""
+
+    def __init__(self, section: str | None, tokens: int, limit: int, room: int) -> None:
+        what = f"Section {section!r}" if section else "The session memory"
+        super().__init__(
+            f"{what} would take {tokens:,} tokens; the limit is {limit:,}, and there is room for "
+            f"{room:,} more. Nothing was written. Shorten the content, `replace` a section by a "
+            "shorter text, or pass `trim` to have the oldest cut."
+        )
+        self.section, self.tokens, self.limit, self.room = section, tokens, limit, room
+
+
 class DuplicateTool(InvalidInput):
     def __init__(self, name: str, server: str, other_server: str) -> None:
         if server == other_server:
@@ -56,7 +82,7 @@ class DuplicateTool(InvalidInput):
 
 class SessionNotFound(ContextServerError):
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"No session {session_id!r}. Open one with `session_open`.")
+        super().__init__(f"No session {brief(session_id)}. Open one with `session_open`.")
         self.session_id = session_id
 
 
@@ -71,19 +97,33 @@ class SessionRequired(ContextServerError):
 class VersionConflict(ContextServerError):
     def __init__(self, session_id: str, expected: int, actual: int) -> None:
         super().__init__(
-            f"Session {session_id!r} is at version {actual}, not {expected}; nothing was written. "
-            "Read its status and try again with that version."
+            f"Session {brief(session_id)} is at version {actual}, not {expected}; nothing was "
+            "written. Read its status and try again with that version."
         )
         self.session_id, self.expected, self.actual = session_id, expected, actual
+
+
+class MemoryConflict(ContextServerError):
+    def __init__(self, expected: int, actual: int) -> None:
+        super().__init__(
+            f"The session memory is at version {actual}, not {expected}; nothing was written. "
+            "Read it with `session_memory_read` and try again with that version, or leave "
+            "`expected_version` out where the update holds whatever was written in between."
+        )
+        self.expected, self.actual = expected, actual
 
 
 class ReferenceNotFound(ContextServerError):
     def __init__(self, session_id: str, reference: str) -> None:
         super().__init__(
-            f"Session {session_id!r} has nothing under {reference!r}. "
+            f"Session {brief(session_id)} has nothing under {brief(reference)}. "
             "References stand in placeholders and in the answers of `snip` and `recall`."
         )
         self.session_id, self.reference = session_id, reference
+
+
+class CountUnavailable(ContextServerError):
+    """An exact count that can't be had; the message is the reason, as the end of a sentence."""
 
 
 class NothingToUndo(ContextServerError):

@@ -6,7 +6,7 @@ from typing import Literal
 
 import anyio
 
-from mcp_context_server.errors import InvalidInput
+from mcp_context_server.errors import InvalidInput, brief
 
 MOST_BYTES = 64 * 1024 * 1024
 """The largest file that is read whole."""
@@ -20,10 +20,14 @@ class FileReader:
 
     async def read(self, path: str) -> str:
         """The text of a file. Raises `InvalidInput` where it may not or can't be read."""
-        resolved = await _resolved(path)
+        try:
+            resolved = await _resolved(path)
+        except (OSError, ValueError, RuntimeError) as error:
+            message = f"{brief(path)} is no path that can be read: {error}."
+            raise InvalidInput(message) from error
         if not self._allows(resolved):
             allowed = ", ".join(str(root) for root in self.roots) or "none"
-            message = f"{path!r} is not below an allowed directory (allowed: {allowed})."
+            message = f"{brief(path)} is not below an allowed directory (allowed: {allowed})."
             raise InvalidInput(message)
         return await _read(resolved)
 

@@ -11,7 +11,7 @@ from mcp_context_server.core.edits import Entry, Follow
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.session import Session
-from mcp_context_server.errors import TranscriptUnreadable
+from mcp_context_server.errors import TranscriptUnreadable, brief
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.transcripts.base import Appended, Event, Restarted, Rewound
 from mcp_context_server.transcripts.entries import EntryWriter
@@ -62,10 +62,16 @@ class Following:
 
     def check(self, path: str, format: str = "auto") -> None:
         """Raises `TranscriptUnreadable` for a path where no transcript can be."""
-        if not Path(path).is_file():
-            message = f"There is no transcript at {path!r}. Give the path of the host's own file."
-            raise TranscriptUnreadable(message)
-        check_format(Path(path), format)
+        try:
+            with Path(path).open("rb") as file:
+                file.read(1)
+            check_format(Path(path), format)
+        except (OSError, ValueError) as error:
+            message = (
+                f"No transcript can be read at {brief(path)}: {error}. "
+                "Give the path of the host's own file."
+            )
+            raise TranscriptUnreadable(message) from error
 
     def _tail(self, session_id: str, session: Session) -> Tail:
         """The session's follower, where it stands at what the session has read."""

@@ -83,6 +83,54 @@ class SessionStore(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A memory's file as it was found."""
+
+    data: bytes
+    age_seconds: float
+    """Since it was last written."""
+
+
+class MemoryFiles(Protocol):
+    """One Markdown file per session memory, which a person may edit."""
+
+    async def read(self, session_id: str) -> FoundFile | None:
+        """The file of a session; None where there is none. Raises `OSError`."""
+        ...
+
+    async def write(
+        self, session_id: str, data: bytes, *, over: bytes | None, is_kept: bool
+    ) -> bool:
+        """Put `data` in the file's place at once, if it still holds `over`; whether it did.
+
+        With `is_kept` the old file stays beside it as a backup. Raises `OSError`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Countable:
+    """What is to be counted, for a model: one of these three."""
+
+    model: str
+    text: str = ""
+    messages: Messages = ()
+    tools: tuple[Mapping[str, Any], ...] = ()
+
+
+class TokenCounter(Protocol):
+    """A model's own tokenizer, on this machine or at its API."""
+
+    def serves(self, model: str) -> bool:
+        """Whether it is this model's, whether or not it can be asked now."""
+        ...
+
+    async def count(self, what: Countable) -> int:
+        """The exact tokens. Raises `CountUnavailable`, in bounded time, where they can't be had."""
+        ...
+
+
 class Clock(Protocol):
     def __call__(self) -> float:
         """Seconds since the epoch."""

@@ -249,6 +249,49 @@ class Prepared(Result):
     version: int
 
 
+class MemorySection(BaseModel):
+    """A section of the session memory: what it takes, and how much more it may."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    tokens: int
+    room: int
+
+
+class MemoryRead(Result):
+    markdown: str
+    """The document; of one section its text alone, exactly as it was given."""
+    sections: tuple[MemorySection, ...]
+    total_tokens: int
+    room_tokens: int
+    version: int
+    """The session's version when the memory last changed."""
+    notes: tuple[str, ...] | None = None
+
+
+class Aside(BaseModel):
+    """Memory text that gave way; `recall` opens it by its reference."""
+
+    model_config = ConfigDict(frozen=True)
+
+    section: str
+    why: Literal["replaced", "trimmed"]
+    tokens: int
+    reference: str
+
+
+class MemoryUpdated(Result):
+    sections: tuple[MemorySection, ...]
+    """Those that were written."""
+    total_tokens: int
+    room_tokens: int
+    version: int
+    set_aside: tuple[Aside, ...] | None = None
+    notes: tuple[str, ...] | None = None
+    """What else there is to know: room that runs out, masked secrets, edits of the file."""
+
+
 class TokenEstimate(Result):
     tokens: int
     low: int
@@ -361,6 +404,8 @@ class ToolsStatus(BaseModel):
     unavailable_servers: Mapping[str, str] | None = None
     servers: tuple[ServerTools, ...] | None = None
     """Largest first."""
+    servers_more: int | None = None
+    """How many more there are than are listed."""
     listing: str | None = None
     """The deferred tools with their purposes, one a line, within a budget."""
 

@@ -14,12 +14,17 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_context_server import __version__
 from mcp_context_server.compacting import Compactor
 from mcp_context_server.core.deferral import AUTO, search_mode
+from mcp_context_server.counters.anthropic import AnthropicCounter
+from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.hooks import CommandHooks, read_hooks
 from mcp_context_server.identity import HostHint, Identity, no_hint
+from mcp_context_server.memory_prompts import add_memory_prompts
+from mcp_context_server.mirror import MemoryDirectory
 from mcp_context_server.ports import SessionStore, Summarizer, SummarizerName, no_hooks
 from mcp_context_server.prompts import add_prompts
+from mcp_context_server.resources import add_resources
 from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.stores.memory import MemoryStore
@@ -33,7 +38,8 @@ from mcp_context_server.tools.surface import App
 INSTRUCTIONS = """\
 Keeps track of your context window. Call context_status when work has grown long or before \
 reading something large; do what its advice says. estimate_tokens tells what a text or file \
-would cost. recall brings back, by its reference, anything that was cleared or compacted."""
+would cost. recall brings back, by its reference, anything that was cleared or compacted. \
+tool_search finds a tool by a few words, and loads it."""
 
 
 def new_session_id() -> str:
@@ -76,6 +82,8 @@ def build_service(
         policy=settings.policy(),
         search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
+        counters=(AnthropicCounter(key=settings.anthropic_api_key), TiktokenCounter()),
+        memory_files=MemoryDirectory(settings.memory_dir) if settings.memory_dir else None,
     )
 
 
@@ -145,6 +153,8 @@ def build_server(
         tools=[tool.made() for tool in offered() if tool.for_agents or tools == "all"],
     )
     add_prompts(server)
+    add_memory_prompts(server)
+    add_resources(server, state)
     return server
 
 

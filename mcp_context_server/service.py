@@ -5,17 +5,26 @@ and kept; a call reads only the entries that came since, in whatever process the
 were written.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from random import random
 from typing import Any
 from weakref import WeakValueDictionary
 
 import anyio
 from pydantic import ValidationError
 
-from mcp_context_server.answers import Estimable, Method, estimate_of
+from mcp_context_server.answers import (
+    Estimable,
+    Method,
+    countable_of,
+    counted,
+    estimate_of,
+    uncounted,
+)
 from mcp_context_server.catalogs import Catalogs
 from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
@@ -34,29 +43,39 @@ from mcp_context_server.core.session import Session, fold
 from mcp_context_server.core.spill import spill_appended
 from mcp_context_server.core.turn import Kind, Moment
 from mcp_context_server.errors import (
+    CountUnavailable,
     InvalidInput,
     ReferenceNotFound,
     SessionNotFound,
+    TranscriptUnreadable,
     VersionConflict,
 )
 from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
 from mcp_context_server.ports import (
     Clock,
+    Countable,
+    MemoryFiles,
     Numbered,
     SessionIds,
     SessionRecord,
     SessionStore,
     Stored,
+    TokenCounter,
 )
 from mcp_context_server.results import Hit, Recalled, TokenEstimate
 from mcp_context_server.views import GivenViews
 
+logger = logging.getLogger(__name__)
+
 SESSIONS_KEPT = 64
 """Folded sessions kept in memory; any other is folded again from the store when asked for."""
 
-WRITE_ATTEMPTS = 20
-"""How often a write is tried again when another process got in between."""
+WRITE_ATTEMPTS = 100
+"""How often a write is tried when other processes get in between."""
+
+RETRY_SECONDS = 0.002
+"""By how much more, at most, each of the first attempts waits for the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,8 @@ class Live:
 
     record: SessionRecord
     session: Session
+    notice: str | None = None
+    """Why its transcript could not be followed, where it could not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,8 +123,12 @@ class ContextService:
     search_mode: SearchMode = AUTO
     """When tools are deferred."""
     files: FileReader = field(default_factory=FileReader)
+    counters: Sequence[TokenCounter] = ()
+    """Who is asked for exact counts; the first that serves the model."""
     views: GivenViews = field(default_factory=GivenViews)
     catalogs: Catalogs = field(init=False)
+    memory_files: MemoryFiles | None = None
+    """Where session memories are mirrored, if anywhere."""
     _following: Following = field(init=False)
     _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
     _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
@@ -181,6 +206,7 @@ class ContextService:
                 except VersionConflict:
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
+                    await anyio.sleep(random() * RETRY_SECONDS * min(attempt, 20))
                 else:
                     return await self._appended(live, entries)
         raise AssertionError  # the loop returns or raises
@@ -194,7 +220,12 @@ class ContextService:
         async def decide(current: Live) -> Sequence[Entry]:
             return await self._following.news(record.session_id, current.session)
 
-        return await self.write(record.session_id, record.principal, decide)
+        try:
+            return await self.write(record.session_id, record.principal, decide)
+        except TranscriptUnreadable as error:
+            # What is known goes on; status tells what is not.
+            logger.warning("session %s: %s", record.session_id, error)
+            return replace(live, notice=str(error))
 
     async def append(
         self,
@@ -247,15 +278,34 @@ class ContextService:
     async def estimate(
         self, live: Live, what: Estimable, *, model: str, method: Method, exact: bool
     ) -> TokenEstimate:
-        """How many tokens something takes. Raises `InvalidInput` unless one thing is given."""
+        """How many tokens something takes. Raises `InvalidInput` unless one thing is given.
+
+        With `exact`, the model's own tokenizer is asked; where it can't be, the estimate
+        comes back with the reason.
+        """
         given = [name for name in Estimable.__slots__ if getattr(what, name)]
         if len(given) != 1:
             message = "Give one of `text`, `messages`, `tools` and `path`."
             raise InvalidInput(message)
         text = await self.files.read(what.path) if what.path else what.text
-        model = model or live.session.model
-        session_id = live.record.session_id
-        return estimate_of(session_id, replace(what, text=text), model, method, exact=exact)
+        what, model = replace(what, text=text), model or live.session.model
+        factor = live.session.calibration.factor if model == live.session.model else 1.0
+        estimated = estimate_of(live.record.session_id, what, model, method, factor=factor)
+        if not exact:
+            return estimated
+        try:
+            return counted(estimated, await self._count(countable_of(what, model)))
+        except CountUnavailable as problem:
+            return uncounted(estimated, problem)
+
+    async def _count(self, what: Countable) -> int:
+        """An exact count. Raises `CountUnavailable`."""
+        counter = next((each for each in self.counters if each.serves(what.model)), None)
+        if counter is None:
+            named = f"of {what.model!r}" if what.model else "of a model that nobody named"
+            message = f"the tokenizer {named} can't be asked here."
+            raise CountUnavailable(message)
+        return await counter.count(what)
 
     async def _searched(self, live: Live, wanted: Wanted) -> Recalled:
         stored = await self.store.read(live.record.session_id)

@@ -21,8 +21,10 @@ from mcp_context_server.core.rules import repair, traits_of
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.snip import Selection, Snip, queue_snip, snip, undo_snip
 from mcp_context_server.core.tokens import tally_messages, tally_system, tally_tools
+from mcp_context_server.core.toolset import without_gone
 from mcp_context_server.core.turn import Turn, turn_of
 from mcp_context_server.errors import InvalidInput
+from mcp_context_server.events import emit
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.service import ContextService, Live
 
@@ -63,7 +65,8 @@ async def clear_results(service: ContextService, live: Live, asked: Snipping) ->
         turn = turn_of(live.session, service.moment(), record.kind)
         edits = decided(turn)
         after = live.session if asked.is_undo else turn.after(*edits).session
-        return snipped_of(record.session_id, after, snipped, restored)
+        answer = snipped_of(record.session_id, after, snipped, restored)
+        return answer.model_copy(update={"version": live.session.version})
     live = await service.write(record.session_id, record.principal, decide)
     return snipped_of(record.session_id, live.session, snipped, restored)
 
@@ -111,10 +114,12 @@ async def _planned(service: ContextService, live: Live, asked: Preparing) -> tup
     async def decide(current: Live) -> Sequence[Entry]:
         nonlocal planned
         planned = _plan(service, current, asked)
-        return (*planned.edits, *_mends(service, record.session_id, planned.session))
+        return (*planned.edits, *_mends(service, record.session_id, planned.session, asked))
 
     live = await service.write(record.session_id, record.principal, decide)
     assert planned is not None
+    for done in planned.applied:
+        emit(done.stage, session_id=record.session_id, tokens_freed=done.tokens_freed)
     return live, planned
 
 
@@ -166,20 +171,33 @@ def _system(session: Session, asked: Preparing) -> str | tuple[Block, ...]:
     return asked.system or session.settings.system or ""
 
 
-def _mends(service: ContextService, session_id: str, session: Session) -> tuple[Edit, ...]:
+def _mends(
+    service: ContextService, session_id: str, session: Session, asked: Preparing
+) -> tuple[Edit, ...]:
     """What must still change so that this model takes the view; looked at once for each view.
 
     A view is legal as it grows (see `take_in`), and stays so where blocks are exchanged or
     dropped; left to be checked is what ranges were exchanged, and what not every model takes.
     """
+    view, traits = _without_gone_tools(session, asked), traits_of(lookup(session.model))
+    if view is not session.view:
+        return mends(session.view, repair(view, traits=traits, open_tail=True)[0])
     state = _structure(session)
     if state is None or service.views.is_legal(session_id, state):
         return ()
-    mended, _ = repair(session.view, traits=traits_of(lookup(session.model)), open_tail=True)
+    mended, _ = repair(session.view, traits=traits, open_tail=True)
     if mended is session.view:
         service.views.mark_legal(session_id, state)
         return ()
     return mends(session.view, mended)
+
+
+def _without_gone_tools(session: Session, asked: Preparing) -> Messages:
+    """The view without references that the API would refuse, since their server went away."""
+    if session.tools is None:
+        return session.view
+    sent = (str(tool.get("name")) for tool in asked.tools)
+    return without_gone(session.view, session.tools, sent)
 
 
 def _structure(session: Session) -> tuple[int, str] | None:

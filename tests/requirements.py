@@ -21,6 +21,7 @@ REQUIREMENTS: dict[str, str] = {
     "TOK-3": "Reported usage of any provider anchors the count; what says nothing is ignored.",
     "TOK-4": "The chunks of one response count once, adjacent or not.",
     "TOK-5": "A session corrects its estimates by the usage that comes back, within bounds.",
+    "TOK-6": "Exact counts are the model's own tokenizer's; without one, an estimate says why.",
     "TOK-7": "Tokens are told by class, and the classes add up to the total.",
     "TOK-8": "A message is counted once; a new one costs only itself.",
     # ── spill, snip, micro-compact, collapse ──
@@ -49,6 +50,9 @@ REQUIREMENTS: dict[str, str] = {
     "to drop it.",
     "MICRO-6": "A warm cache is broken by clearing only where that pays back within the requests "
     "expected, or where the window forces it, and the figures behind it are told.",
+    "COLL-1": "Nearly full, old rounds are folded into short notes, oldest first, where asked for.",
+    "COLL-3": "While collapse is on no automatic compaction runs; a manual one does.",
+    "COLL-4": "On an overflow staged notes are committed at once, before anything dearer.",
     # ── compaction, restoration, session-memory compaction, breaker ──
     "COMP-1": "Three prompts: for everything, for a newer part, and for an older part.",
     "COMP-2": "A prompt rules out tool calls at both ends and asks for an analysis and a summary.",
@@ -56,11 +60,33 @@ REQUIREMENTS: dict[str, str] = {
     "COMP-4": "An answer is freed of its analysis; one that is no summary is refused, with why.",
     "COMP-5": "Instructions of the call, of hooks and of the project's file reach the prompt.",
     "COMP-6": "The message with the summary says what it is, where the rest is, and what goes on.",
+    "COMP-7": "A boundary has an id, its trigger, figures, the last message before it and the "
+    "tools found so far; what it took out stays in the transcript.",
+    "COMP-8": "A compacted view is boundary, summary, kept messages, attachments, hook results.",
+    "COMP-9": "What is kept parts no call from its result, whatever is compacted.",
+    "COMP-10": "A summary call that overflows is made smaller at most three times: by the gap, a "
+    "fifth of the rounds, by the estimate; a giant round is cut inside.",
+    "COMP-11": "A summary call has its output capped, thinking off, and markers for media.",
     "COMP-12": "With nothing configured a compaction works, by the extractive summarizer.",
+    "COMP-13": "A slow summary goes on in the background, and is committed where nothing is lost.",
+    "COMP-14": "A dry run shows summary and figures and changes nothing; an undo takes one back.",
     "COMP-15": "A summary is asked for, and extracted, in the language of the user's messages.",
     "COMP-16": "The user's requests are kept verbatim in a budget, first and newest before all.",
     "COMP-17": "A summary is checked, and what it lost is told and added as an index in a budget.",
+    "COMP-18": "Another model may summarize, within its own limits; any OpenAI-compatible too.",
+    "REST-1": "The files read last come back within budgets, from disk where that is allowed.",
+    "REST-2": "What stands in kept messages, and plan and memory files, do not come back.",
+    "REST-3": "Skills come back newest first, cut with a mark; what does not fit is named.",
+    "REST-4": "Plan, to-dos and running work come back whole, tools found as the difference.",
+    "REST-5": "Restoration never brings the view up to the warning threshold.",
+    "REST-6": "Which tools read, plan, list to-dos and so on is a table by host.",
     "REST-7": "The files read or changed are known with ranges, digest and what came after.",
+    "BRK-1": "Three failures in a row open the breaker, success resets it; one cancelled does not "
+    "count, one that frees too little does.",
+    "BRK-2": "While it is open nothing is tried; after the cooldown one attempt is let through.",
+    "BRK-3": "It never stops a manual compaction, and is part of the one session's transcript.",
+    "BRK-4": "A compaction must free a share, is not repeated until the view has grown, and files "
+    "read again are named and restored first.",
     # ── overflow recovery ──
     "REC-1": "A provider's error is read to its kind and figures; look-alikes are told apart.",
     "REC-2": "Output is lowered before history is touched; bytes drop media first.",
@@ -73,12 +99,23 @@ REQUIREMENTS: dict[str, str] = {
     "PIPE-2": "Guards keep automatic compaction from running, and the answer says which.",
     "PIPE-3": "At the blocking limit the turn is blocked, and told what to do.",
     "PIPE-4": "Changes since a version make the caller's copy exactly the view.",
+    "PIPE-6": "A manual compaction summarizes what micro-compaction would leave of old results.",
     "PIPE-5": "Messages not appended yet are part of the check.",
     "CACHE-1": "A system prompt is cached up to a marker, and whole where it has none.",
     "CACHE-2": "Breakpoints stand on the ends of the last two user messages, and before an edit; "
     "never too many, never on what can't be cached, never a long one after a short one.",
     "CACHE-3": "Cache prices, minimum lengths and lifetimes are known for each model.",
     # ── session memory ──
+    "MEM-1": "The memory has ten sections; no text changes their headings and descriptions.",
+    "MEM-2": "A section takes 2,000 tokens and all take 12,000; more is refused with the figures, "
+    "or trimmed on demand: the oldest is set aside for `recall`, the newest stays.",
+    "MEM-3": "Sections are replaced, appended to or prepended to, several at once or none, and no "
+    "writer loses what another wrote.",
+    "MEM-4": "The memory is a resource and a Markdown file that a person may edit; it outlives "
+    "compaction and restart.",
+    "MEM-5": "Status and `prepare_turn` say when an update is due; a prompt asks for it.",
+    "SMC-2": "Where the memory is the summary, 10,000 to 40,000 tokens and five messages with text "
+    "stay, from a cut point on.",
     # ── tool search ──
     "TOOL-1": "Tools marked deferred, or all but the always-loaded ones where they take over a "
     "tenth of the window, are kept out of the prompt; a setting moves or overrides the threshold.",
@@ -89,6 +126,7 @@ REQUIREMENTS: dict[str, str] = {
     "TOOL-4": "What was found is remembered; a model that takes no references gets definitions.",
     "TOOL-5": "Tool names are unique: a second definition replaces or is refused with advice.",
     # ── sub-agents and hooks ──
+    "HOOK-1": "Commands of the settings file run around a compaction; none can break it.",
     "SUB-1": "What happens in a sub-agent's session leaves its parent's alone.",
     "SUB-2": "Clearing by age, and by the API, is for main sessions only.",
     # ── legality ──
@@ -110,9 +148,12 @@ REQUIREMENTS: dict[str, str] = {
     ),
     # ── serving ──
     # ── hosts ──
+    "HOST-2": "`inspect` shows where a transcript's context went, as tables and as JSON.",
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
     "cut, glued, damaged and very long lines do no harm.",
     # ── safety and observability ──
     "SAFE-1": "Markers of ours inside a conversation's text are text, and nothing else.",
+    "SAFE-3": "Files are read below allowed roots only, links resolved first.",
+    "OBS-1": "What happened is a structured log line on stderr, with figures and without text.",
     "SAFE-2": "Key-shaped strings are masked, unless the switch is off.",
 }

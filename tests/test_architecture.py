@@ -53,6 +53,7 @@ LAYERS = (
     ("core", {"core", "errors"}),
     ("ports", {"core", "errors"}),
     ("stores", {"core", "errors", "ports"}),
+    ("counters", {"core", "errors", "ports"}),
     ("transcripts", {"core", "errors", "ports", "transcripts"}),
     ("catalogs", {"core", "errors", "ports"}),
     (

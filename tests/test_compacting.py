@@ -494,6 +494,7 @@ async def test_sessions_of_summarizers_never_compact_themselves():
         assert "boundary" not in await answer(client, "context_status", **named)
 
 
+@pytest.mark.requirement("BRK-2")
 async def test_the_breaker_opens_and_says_so():
     made = service()
     down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
@@ -504,6 +505,9 @@ async def test_the_breaker_opens_and_says_so():
             (await answer(client, "prepare_turn", output="none"))["summary_withheld"]
             for _ in range(4)
         ]
+        breaker = (await answer(client, "context_status"))["breaker"]
+    assert (breaker["failures"], breaker["reason"]) == (3, "down")
+    assert breaker["open_until"] == "2027-01-15T08:05:00Z"
     assert [reason.split(":")[0] for reason in reasons[:3]] == ["compaction failed"] * 3
     assert reasons[3].startswith("the breaker is open")
     assert len(down.summarizers["extractive"].tasks) == 3

@@ -280,6 +280,19 @@ async def test_a_transcript_that_is_none_is_told(tmp_path):
         await opened(Host(path), service())
 
 
+async def test_a_transcript_that_can_no_longer_be_read_is_told_and_the_session_goes_on(host):
+    follower = service()
+    host.user("hi")
+    live = await opened(host, follower)
+    host.path.unlink()
+    host.path.mkdir()
+    live = await follower.follow(await follower.load("s", ""))
+    assert live.notice is not None
+    assert [m.content for m in live.session.view] == ["hi"]
+    live, _ = await follower.append("s", "", live.session.view[:0])
+    assert [m.content for m in live.session.view] == ["hi"]
+
+
 def _by_id(message_id: str):
     from mcp_context_server.service import Wanted
 

@@ -20,7 +20,7 @@ from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 
 pytestmark = pytest.mark.anyio
 
-MODEL = "claude-sonnet-4-5"
+MODEL = "claude-sonnet-5"
 WORK = conversation("u:do A", *["t:6000"] * 12, "a:done", "u:now B", *["t:6000"] * 4)
 TOOLS = [{"name": "Read", "description": "Read a file.", "input_schema": {"type": "object"}}]
 
@@ -47,8 +47,8 @@ def summarizer(api, **more) -> AnthropicSummarizer:
     return AnthropicSummarizer("k", make_client=client, **more)
 
 
-async def compacted(summarizer, view=WORK, *, model=MODEL, window=None, **asked):
-    made = Compactor(service(), {"anthropic": summarizer, "extractive": ExtractiveSummarizer()})
+async def compacted(made_by, view=WORK, *, model=MODEL, window=None, **asked):
+    made = Compactor(service(), {"anthropic": made_by, "extractive": ExtractiveSummarizer()})
     configure = Configure(model=model, context_window=window, system="You mend compilers.")
     await made.service.open(Opening(session_id="s", configure=configure))
     live, _ = await made.service.append("s", "", view)

@@ -7,13 +7,15 @@ from itertools import count
 import pytest
 from mcp import Client
 
+from mcp_context_server.answers import status_of
 from mcp_context_server.core.deferral import SearchMode
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import ContextService
+from mcp_context_server.service import ContextService, Opening
 from mcp_context_server.settings import from_environment
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.toolbox import Registering, find_tools, register_tools
 
 pytestmark = pytest.mark.anyio
 
@@ -516,3 +518,103 @@ async def test_only_tool_search_is_offered_to_models():
         names = {tool.name for tool in (await client.list_tools()).tools}
     assert "tool_search" in names
     assert "register_tools" not in names
+
+
+# ── the turn ─────────────────────────────────────────────────────────────────
+
+
+def searched(*names: str) -> list[dict]:
+    asking = {"type": "tool_use", "id": "c1", "name": "tool_search", "input": {"query": "x"}}
+    references = [{"type": "tool_reference", "tool_name": name} for name in names]
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": references}
+    return [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [asking]},
+        {"role": "user", "content": [result]},
+    ]
+
+
+async def test_references_to_tools_that_went_away_are_not_sent(client):
+    await answer(client, "session_open", session_id="s", model=MODEL)
+    await answer(client, "register_tools", session_id="s", tools=deferred(OPEN, READ))
+    messages = searched(OPEN["name"], READ["name"])
+    await answer(client, "append_messages", session_id="s", messages=messages)
+    before = await answer(client, "prepare_turn", session_id="s")
+    assert before["messages"] == messages
+    await answer(
+        client, "register_tools", session_id="s", tools=[], disconnected_servers=["browser"]
+    )
+    after = await answer(client, "prepare_turn", session_id="s")
+    assert after["messages"] == searched(READ["name"])
+    again = await answer(client, "prepare_turn", session_id="s")
+    assert again["version"] == after["version"]
+
+
+async def test_registered_tools_that_are_sent_count_once_and_deferred_ones_not_at_all(client):
+    tools = [sized("big", 3_000), *deferred(sized("bigger", 6_000))]
+    registered = await answer(client, "register_tools", tools=tools)
+    await answer(client, "append_messages", messages=[{"role": "user", "content": "hi"}])
+    status = await answer(client, "context_status")
+    turn = await answer(client, "prepare_turn", tools=tools)
+    assert turn["status"]["used_tokens"] == pytest.approx(status["used_tokens"], abs=20)
+    assert registered["definition_tokens"] > 2 * status["used_tokens"]
+
+
+@pytest.mark.requirement("TOOL-4")
+async def test_what_was_found_is_part_of_a_compaction_and_stands_after_it(client):
+    await answer(client, "session_open", session_id="s", model="gpt-4o")
+    await answer(client, "register_tools", session_id="s", tools=deferred(*THREE))
+    await find(client, "ask codex", session_id="s", max_results=1)
+    spoken = [
+        {"role": role, "content": f"{role} {n} " + "of the parser in src/parser.py " * 200}
+        for n in range(10)
+        for role in ("user", "assistant")
+    ]
+    await answer(client, "append_messages", session_id="s", messages=spoken)
+    compacted = await answer(client, "compact", session_id="s", summarizer="extractive")
+    assert compacted["boundary"]["discovered_tools"] == [ASK["name"]]
+    tools = (await answer(client, "context_status", session_id="s"))["tools"]
+    assert (tools["total"], tools["discovered"]) == (3, 1)
+    turn = await answer(client, "prepare_turn", session_id="s")
+    assert ASK["name"] in str(turn["messages"])
+
+
+# ── hostile definitions ──────────────────────────────────────────────────────
+
+
+def nested(depth: int) -> dict:
+    schema: dict = {"type": "string"}
+    for _ in range(depth):
+        schema = {"type": "array", "items": schema}
+    return schema
+
+
+ODD_TOOLS = {
+    "half a pair": {"name": "odd", "description": "half a pair: \ud83d"},
+    "no prose at all": {"name": "odd", "description": "x" * 300_000},
+    "deep": {"name": "odd", "inputSchema": {"properties": {"a": nested(25)}}},
+    "a server of many lines": {"name": "odd", "server": "a\nb" * 1_000, "defer_loading": True},
+    "parameters that are none": {"name": "odd", "inputSchema": {"properties": [1]}},
+    "a description of another kind": {"name": "odd", "description": None, "_meta": {"": 2**80}},
+}
+
+
+@pytest.mark.parametrize("case", ODD_TOOLS)
+async def test_an_odd_definition_is_kept_counted_found_and_stored(tmp_path, case):
+    store = SQLiteStore(tmp_path / "s.db")
+    first = service(store)
+    live, _ = await first.open(Opening(session_id="s"))
+    await register_tools(first, live, Registering(tools=[ODD_TOOLS[case]]))
+    again = service(store)
+    found = await find_tools(again, await again.load("s", ""), "select:odd")
+    assert found.matches == ("odd",)
+    live = await again.load("s", "")
+    status = status_of(live.record, live.session, detail=True)
+    assert status.tools.definition_tokens > 0
+    assert len(status.advice) < 500
+    await store.aclose()
+
+
+async def test_a_definition_beyond_all_measure_is_refused(client):
+    for tool in ({"name": "a", "description": "x" * 500_000}, {"name": "a", "x": nested(80)}):
+        assert "levels deep" in await refusal(client, "register_tools", tools=[tool])

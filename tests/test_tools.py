@@ -7,8 +7,11 @@ import pytest
 from mcp import Client
 
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.server import build_server
+from mcp_context_server.errors import CountUnavailable
+from mcp_context_server.ports import Countable
+from mcp_context_server.server import build_server, build_service
 from mcp_context_server.service import ContextService
+from mcp_context_server.settings import Settings
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.tools.schema import slim
 
@@ -50,6 +53,7 @@ ASKING = {
     "role": "assistant",
     "content": [{"type": "tool_use", "id": "c1", "name": "Read", "input": {"file_path": "/a.py"}}],
 }
+SAID = {"role": "assistant", "content": "done"}
 FOUND = {
     "role": "user",
     "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "x = 1\n" * 500}],
@@ -114,6 +118,79 @@ async def test_the_last_usage_and_what_came_after_it_are_what_is_in_use(client):
     more = await answer(client, "append_messages", messages=[FOUND])
     estimated = await answer(client, "estimate_tokens", messages=[FOUND])
     assert more["used_tokens"] == pytest.approx(180_946 + estimated["tokens"], abs=1)
+
+
+class Counting:
+    """A tokenizer of one model, that has what it answers or raises set beforehand."""
+
+    def __init__(self, tokens: int | None) -> None:
+        self.tokens = tokens
+
+    def serves(self, model: str) -> bool:
+        return model == "claude-opus-4-8"
+
+    async def count(self, what: Countable) -> int:
+        if self.tokens is None:
+            reason = "the API can't be reached."
+            raise CountUnavailable(reason)
+        return self.tokens
+
+
+@pytest.mark.requirement("TOK-6")
+@pytest.mark.parametrize(
+    "given", [{"text": "hello"}, {"messages": [PROMPT]}, {"tools": [{"name": "Read"}]}]
+)
+async def test_an_exact_count_has_no_range(given):
+    async with Client(build_server(service(counters=(Counting(1_234),)))) as client:
+        exact = await answer(
+            client, "estimate_tokens", exact=True, model="claude-opus-4-8", **given
+        )
+        assert (exact["tokens"], exact["low"], exact["high"]) == (1_234, 1_234, 1_234)
+        assert (exact["method"], exact.get("note")) == ("exact", None)
+        asked = await answer(client, "estimate_tokens", model="claude-opus-4-8", **given)
+        assert asked["method"] == "calibrated"
+
+
+@pytest.mark.requirement("TOK-6")
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("claude-opus-4-8", "the API can't be reached."),
+        ("gemini-2.5-pro", "the tokenizer of 'gemini-2.5-pro' can't be asked here."),
+        ("", "the tokenizer of a model that nobody named can't be asked here."),
+    ],
+)
+async def test_where_no_exact_count_can_be_had_the_estimate_comes_with_the_reason(model, why):
+    async with Client(build_server(service(counters=(Counting(None),)))) as client:
+        estimated = await answer(client, "estimate_tokens", text="hello", model=model)
+        exact = await answer(client, "estimate_tokens", text="hello", model=model, exact=True)
+        assert exact == {**estimated, "note": f"No exact count: {why}"}
+
+
+@pytest.mark.requirement("TOK-6")
+async def test_the_server_as_it_is_built_asks_for_a_key_and_counts_nothing_without():
+    built = build_service(Settings(), MemoryStore())
+    async with Client(build_server(built)) as client:
+        exact = await answer(
+            client, "estimate_tokens", text="hello", model="claude-opus-4-8", exact=True
+        )
+        assert "ANTHROPIC_API_KEY" in exact["note"]
+
+
+@pytest.mark.requirement("TOK-5")
+async def test_an_estimate_has_what_the_session_learned_of_its_own_model(client):
+    await answer(client, "session_open", model="some-model")
+    for n in range(1, 8):
+        await answer(
+            client,
+            "append_messages",
+            messages=[{"role": "user", "content": "word " * 2_000}, {**SAID, "content": f"{n}"}],
+            usage={"prompt_tokens": 4_000 * n, "completion_tokens": 2},
+        )
+    own = await answer(client, "estimate_tokens", text="word " * 2_000)
+    other = await answer(client, "estimate_tokens", text="word " * 2_000, model="other-model")
+    assert own["tokens"] == pytest.approx(4_000, rel=0.05)
+    assert other["tokens"] != own["tokens"]
 
 
 @pytest.mark.requirement("TOK-7")

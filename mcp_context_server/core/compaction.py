@@ -23,7 +23,7 @@ from mcp_context_server.core.messages import (
 )
 from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.session import Session, used_tokens
+from mcp_context_server.core.session import Session, fixed_tokens, used_tokens
 from mcp_context_server.core.text import Count
 from mcp_context_server.core.tokens import tally_messages, tally_text
 from mcp_context_server.core.turn import Turn
@@ -59,6 +59,8 @@ class Selection:
     """Whether no task was under way."""
     dropped_tokens: int
     """What leaves the view."""
+    dropped_exactly: float = 0.0
+    """The same, not rounded."""
     room_tokens: int
     """The largest summary that would still be smaller than what leaves."""
     notes: tuple[str, ...] = ()
@@ -178,9 +180,10 @@ def _selection(
         room_tokens=0,
         notes=notes,
     )
-    gone = round(tokens_of(turn.session, chosen.dropped))
+    exactly = tokens_of(turn.session, chosen.dropped)
+    gone = round(exactly)
     frame = round(tokens_of(turn.session, standing_messages(turn, chosen, "", boundary="b" * 30)))
-    chosen = replace(chosen, dropped_tokens=gone, room_tokens=gone - frame)
+    chosen = replace(chosen, dropped_tokens=gone, dropped_exactly=exactly, room_tokens=gone - frame)
     if chosen.room_tokens < turn.policy.least_summary_tokens:
         return Nothing(f"what could leave takes {gone:,} tokens, too few for a summary to pay")
     return chosen
@@ -330,6 +333,7 @@ class Boundary:
     summarizer: str
     transcript: str = ""
     """Where the originals can be read."""
+    discovered_tools: tuple[str, ...] = ()
 
 
 def compact_edit(
@@ -355,15 +359,28 @@ def compact_edit(
             transcript=boundary.transcript,
         ),
         kept=selection.kept,
-        attachments=attachments,
         pins=selection.pins,
         tokens_before=round(used_tokens(turn.session)),
         summarizer=boundary.summarizer,
-        discovered_tools=discovered_tools(turn),
+        discovered_tools=boundary.discovered_tools,
     )
-    after = round(used_tokens(turn.after(edit).session))
-    has_room = after < turn.window.warning
-    return edit.model_copy(update={"tokens_after": after, "leaves_room": has_room})
+    return with_attachments(turn, selection, edit, attachments)
+
+
+def with_attachments(
+    turn: Turn, selection: Selection, edit: Compact, attachments: Messages
+) -> Compact:
+    """The edit with what is put back, and the figures that come of it."""
+    came = tokens_of(turn.session, (*edit.messages, *attachments))
+    tally = turn.session.tally.total * turn.session.calibration.factor
+    after = round(fixed_tokens(turn.session) + tally - selection.dropped_exactly + came)
+    return edit.model_copy(
+        update={
+            "attachments": attachments,
+            "tokens_after": after,
+            "leaves_room": after < turn.window.warning,
+        }
+    )
 
 
 def standing_messages(
@@ -413,7 +430,11 @@ def put_in(id: str, what: str, text: str) -> Message:
 def discovered_tools(turn: Turn) -> tuple[str, ...]:
     """Names of the deferred tools that the conversation has loaded, oldest first."""
     before = turn.session.boundary.discovered_tools if turn.session.boundary else ()
-    return tuple(dict.fromkeys((*before, *referenced_tools(turn.view))))
+    tools = turn.session.tools
+    names = dict.fromkeys(
+        (*before, *(tools.discovered if tools else ()), *referenced_tools(turn.view))
+    )
+    return tuple(name for name in names if tools is None or name not in tools.gone)
 
 
 def referenced_tools(view: Messages) -> list[str]:
@@ -442,11 +463,11 @@ def same_range(turn: Turn, selection: Selection) -> bool:
 # ── whether it was worth it ──────────────────────────────────────────────────
 
 
-def why_no_gain(turn: Turn, edit: Compact, *, any_counts: bool = False) -> str | None:
+def why_no_gain(
+    turn: Turn, selection: Selection, edit: Compact, *, any_counts: bool = False
+) -> str | None:
     """Why a compaction does not count as one, counted alike before and after; None if it does."""
-    before = turn.session.tally.total * turn.session.calibration.factor
-    after = turn.after(edit).session
-    freed = before - after.tally.total * after.calibration.factor
+    freed = selection.dropped_exactly - tokens_of(turn.session, (*edit.messages, *edit.attachments))
     if freed <= 0:
         return "the view would not be smaller"
     if (

@@ -7,6 +7,8 @@ only ids, so that it can be replayed, and left out again by an undo.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, assert_never
 
+from pydantic import Field
+
 from mcp_context_server.core.messages import Block, Message, Messages, Value, is_thinking
 from mcp_context_server.core.recovery import RecoveryState
 
@@ -58,6 +60,10 @@ class Mend(Value):
     first: str
     last: str
     messages: tuple[Message, ...]
+    renamed: dict[str, str] = Field(default_factory=dict[str, str])
+    """Ids that calls and results have here, with the ids that they came with."""
+    made_up: tuple[str, ...] = ()
+    """Calls answered here with an error, since nothing had answered them."""
 
 
 class Change(Value):
@@ -243,6 +249,33 @@ class DiscoverTools(Value):
     names: tuple[str, ...]
 
 
+Author = Literal["agent", "person", "transcript"]
+"""Who wrote into the session memory: the model, a person, or the server from the transcript."""
+
+UpdateMode = Literal["replace", "append", "prepend"]
+
+
+class SectionUpdate(Value):
+    """What is written into one section of the session memory, and where in it."""
+
+    section: str
+    content: str
+    mode: UpdateMode = "replace"
+    newest_first: bool = False
+    """Whether the newest stands first in what is put in the section's place."""
+
+
+class Remember(Value):
+    """Sections of the session memory written, all of them or none."""
+
+    type: Literal["remember"] = "remember"
+    at: str | None = None
+    author: Author = "agent"
+    updates: tuple[SectionUpdate, ...]
+    set_aside: tuple[Message, ...] = ()
+    """The text that gave way, as it was, for `recall`."""
+
+
 class Undo(Value):
     """The edit at sequence number `sequence` no longer counts."""
 
@@ -269,6 +302,7 @@ Edit = (
     | RegisterTools
     | DiscoverTools
     | Recover
+    | Remember
     | Undo
 )
 Entry = Message | Edit
@@ -292,6 +326,7 @@ _ENTRY_TYPES: Mapping[str, type[Entry]] = {
     "register_tools": RegisterTools,
     "discover_tools": DiscoverTools,
     "recover": Recover,
+    "remember": Remember,
     "undo": Undo,
 }
 
@@ -315,9 +350,19 @@ def load_entry(kind: str, data: Mapping[str, Any]) -> Entry:
 
 
 def references_of(entry: Entry) -> list[str]:
-    """The handles under which `recall` finds this entry: message ids, and ids of answered calls."""
-    messages = (entry,) if isinstance(entry, Message) else _messages_of(entry)
-    return [reference for m in messages for reference in (m.id, *m.results) if reference]
+    """The handles under which `recall` finds this entry: message ids, and ids of answered calls.
+
+    What an edit says anew is no original, but for results under a name that it gave them.
+    """
+    if isinstance(entry, Message):
+        return [reference for reference in (entry.id, *entry.results) if reference]
+    named = entry.renamed if isinstance(entry, Mend) else {}
+    return [
+        reference
+        for message in _messages_of(entry)
+        for reference in (message.id, *(id for id in message.results if id in named))
+        if reference
+    ]
 
 
 def original_of(entry: Entry, reference: str) -> Message:
@@ -332,6 +377,8 @@ def _messages_of(edit: Edit) -> Messages:
             return edit.messages
         case Compact():
             return (*edit.messages, *edit.attachments)
+        case Remember():
+            return edit.set_aside
         case _:
             return ()
 
@@ -343,7 +390,7 @@ def apply(view: Messages, edit: Edit) -> Messages:
             return view
         case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
             return view
-        case RegisterTools() | DiscoverTools():
+        case RegisterTools() | DiscoverTools() | Remember():
             return view
         case Replace():
             return _replace(view, edit.changes)
@@ -404,7 +451,8 @@ def _compact(view: Messages, edit: Compact) -> Messages:
 
 
 def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:
-    return tuple(message for message in view if message.id in ids) if ids else ()
+    wanted = frozenset(ids)
+    return tuple(message for message in view if message.id in wanted) if wanted else ()
 
 
 def _splice(view: Messages, first: str, last: str, messages: Messages) -> Messages:

@@ -6,14 +6,17 @@ they are not legal a `Mend` says how the view reads instead.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from mcp_context_server.core.edits import Configure, Edit, Entry, Follow, Mend, Replace, ReportUsage
-from mcp_context_server.core.messages import Message, Messages
+from mcp_context_server.core.messages import Message, Messages, is_result
 from mcp_context_server.core.session import Session, fold
 from mcp_context_server.errors import InvalidInput
+
+NOTE_CHARS = 300
+"""Longest note on what was mended; it may quote what the caller gave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +110,80 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
     fresh = tuple(entry for entry in entries if isinstance(entry, Message))
     ids = tuple(message.id for message in fresh)
     after = fold(session, enumerate(entries, start=session.version + 1), version=0)
-    start = _seam(session.view, fresh) if _only_appends(entries) else 0
-    joined = after.view[start:]
+    late = session.made_up.intersection(r for message in fresh for r in message.results)
+    start = _seam(session.view, fresh, late) if _only_appends(entries) else 0
+    given = after.view[start:]
+    joined = _addressed(_without_made_up(given, session.view[start:], late), session)
     joint = {call for message in session.view[start:] for call in message.calls}
     earlier = set(taken) - joint if start else None
-    mended, repairs = repair(joined, open_tail=True, earlier_calls=earlier)
-    if mended is joined:
+    mended, repairs = repair(
+        joined, open_tail=True, earlier_calls=earlier, stamp=f"v{session.version}"
+    )
+    if _is_same(given, mended):
         return Intake(tuple(entries), ids)
-    notes = tuple(f"{repair.rule}: {repair.what}" for repair in repairs)
-    return Intake((*entries, *mends(joined, mended)), ids, notes)
+    notes = tuple(f"{repair.rule}: {repair.what[:NOTE_CHARS]}" for repair in repairs)
+    return Intake((*entries, *_told(mends(given, mended), given, joined, mended)), ids, notes)
+
+
+def _is_same(given: Messages, mended: Messages) -> bool:
+    same = len(given) == len(mended)
+    return same and all(a is b for a, b in zip(given, mended, strict=True))
+
+
+def _without_made_up(given: Messages, old: Messages, late: Collection[str]) -> Messages:
+    """The messages without the made-up results of calls whose real results have come."""
+    if not late:
+        return given
+    return tuple(
+        message.with_blocks(
+            b for b in message.blocks if not (is_result(b) and b["tool_use_id"] in late)
+        )
+        if place < len(old) and not set(late).isdisjoint(message.results)
+        else message
+        for place, message in enumerate(given)
+    )
+
+
+def _addressed(messages: Messages, session: Session) -> Messages:
+    """The messages with results under the names that their calls have in the view."""
+    names = {old: new for old, new in session.aliases.items() if old not in session.open_calls}
+    return tuple(
+        message.with_blocks(
+            {**b, "tool_use_id": names[b["tool_use_id"]]}
+            if is_result(b) and b["tool_use_id"] in names
+            else b
+            for b in message.blocks
+        )
+        if names and not names.keys().isdisjoint(message.results)
+        else message
+        for message in messages
+    )
+
+
+def _told(
+    found: tuple[Mend, ...], given: Messages, joined: Messages, mended: Messages
+) -> tuple[Mend, ...]:
+    """The mends, the last of which says what was renamed and which results are made up."""
+    if not found:
+        return ()
+    came, named = _ids(given, "results"), _ids(joined, "results")
+    renamed = {new: old for old, new in zip(came, named, strict=False) if old != new}
+    before, after = _ids(joined, "calls"), _ids(mended, "calls")
+    if len(before) == len(after):
+        renamed |= {new: old for old, new in zip(before, after, strict=True) if old != new}
+    real = {*came, *named}
+    made_up = tuple(
+        id for id in _ids(mended, "results") if id not in real and renamed.get(id) not in real
+    )
+    told = {
+        **({"renamed": renamed} if renamed else {}),
+        **({"made_up": made_up} if made_up else {}),
+    }
+    return (*found[:-1], found[-1].model_copy(update=told) if told else found[-1])
+
+
+def _ids(messages: Messages, what: Literal["calls", "results"]) -> list[str]:
+    return [id for message in messages for id in getattr(message, what)]
 
 
 def spilled_by(edits: Iterable[Edit]) -> tuple[str, ...]:
@@ -154,16 +222,22 @@ def _mend(given: Messages, first: int, last: int, messages: Messages) -> Mend:
     return Mend(first=given[first].id, last=given[last].id, messages=messages)
 
 
-def _seam(view: Messages, fresh: Messages) -> int:
-    """Where the part of the view begins that the new messages may have to be joined with."""
-    start, answered = len(view), set[str]()
+def _seam(view: Messages, fresh: Messages, late: Collection[str]) -> int:
+    """Where the part of the view begins that the new messages may have to be joined with.
+
+    `late` are calls whose results come only now; their rounds are part of it.
+    """
+    start, answered, missing = len(view), set[str](), set(late)
     responses = {message.api_message_id for message in fresh if message.api_message_id}
     for index in range(len(view) - 1, -1, -1):
         message = view[index]
         answered.update(message.results)
         if not answered.issuperset(message.calls) or message.api_message_id in responses:
             start = index
-        elif message.role == "assistant":
+        elif not missing.isdisjoint(message.calls):
+            start = index
+            missing.difference_update(message.calls)
+        elif message.role == "assistant" and not missing:
             # A reply at the end may be what one before another message may not.
             start = index if index == len(view) - 1 else start
             break

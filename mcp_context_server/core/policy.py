@@ -71,6 +71,8 @@ class ToolRanking(BaseModel):
     """How many of the best are looked at more closely."""
     sense_share: float = Field(default=0.35, ge=0, le=1)
     """Share of nearness in sense in the final score, the rest being words in common."""
+    sense_alone: float = Field(default=0.6, ge=0, le=1)
+    """How near in sense a tool is found at where no word of a query occurs, as a cosine."""
     server_crowding: float = Field(default=0.08, ge=0)
     """What each tool of a server loses for each one before it, from the third on."""
 
@@ -332,6 +334,30 @@ class Policy(BaseModel):
     """Requests still expected, over which clearing while the cache is warm must pay back."""
 
     # ── session memory ───────────────────────────────────────────────────────
+    memory_section_tokens: int = Field(default=2_000, ge=1)
+    """Most that one section of the session memory takes."""
+    memory_total_tokens: int = Field(default=12_000, ge=1)
+    """Most that all its sections take together."""
+    memory_low_room_fraction: float = Field(default=0.1, ge=0, le=1)
+    """Share of a budget below which a write says that little room is left."""
+    memory_first_tokens: int = Field(default=10_000, ge=0)
+    """Conversation from which the memory should be written for the first time."""
+    memory_again_tokens: int = Field(default=5_000, ge=0)
+    """Conversation since the last update from which the next one is due."""
+    memory_again_calls: int = Field(default=3, ge=0)
+    """Tool calls since the last update from which, besides, the next one is due."""
+    memory_from_transcript: bool = False
+    """Whether the server itself keeps notes in the memory, drawn from the transcript."""
+    memory_drawn_section_tokens: int = Field(default=500, ge=1)
+    """Most that the server's own notes take in one section."""
+    memory_kept_tokens: int = Field(default=10_000, ge=0)
+    """Messages that stay verbatim, at least, where the memory serves as the summary."""
+    memory_kept_texts: int = Field(default=5, ge=0)
+    """Messages with text among them, at least."""
+    memory_kept_most_tokens: int = Field(default=40_000, ge=1)
+    """Messages that stay verbatim, at most, where the memory serves as the summary."""
+    memory_kept_window_fraction: float = Field(default=0.5, gt=0, le=1)
+    """Most of the effective window that they take; in small windows it lowers both figures."""
 
     # ── tool search ──────────────────────────────────────────────────────────
     tool_search_percent: float = Field(default=10, ge=0, le=100)

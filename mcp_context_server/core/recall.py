@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mcp_context_server.core.edits import Entry
 from mcp_context_server.core.messages import (
@@ -14,6 +14,7 @@ from mcp_context_server.core.messages import (
     message_text,
     nested_blocks,
     result_text,
+    walk_blocks,
 )
 from mcp_context_server.core.tokens import tally_text
 
@@ -46,6 +47,8 @@ def original_text(message: Message, reference: str) -> str:
             return _block_text(block)
     if all(block.get("type") == "text" for block in message.blocks):
         return message_text(message)
+    if len(message.blocks) == 1 and is_result(message.blocks[0]):
+        return _block_text(message.blocks[0])
     return _json(message.wire()["content"])
 
 
@@ -63,16 +66,19 @@ def search(entries: Iterable[Entry], query: str, *, family: str) -> Iterator[Fou
     if not words:
         return
     tools: dict[str, str] = {}
-    for entry in entries:
-        if not isinstance(entry, Message):
-            continue
-        for block in entry.blocks:
-            if is_call(block):
-                tools[block["id"]] = str(block.get("name", ""))
-            text = _searchable(block)
-            folded = text.casefold()
-            if all(word in folded for word in words):
-                yield _found(entry, block, text, folded.index(words[0]), tools, family)
+    holders: dict[str, str] = {}
+    for message, block in walk_blocks(e for e in entries if isinstance(e, Message)):
+        if is_call(block):
+            tools[block["id"]] = str(block.get("name", ""))
+        if is_result(block):
+            holders.setdefault(block["tool_use_id"], message.id)
+        text = _searchable(block)
+        folded = text.casefold()
+        if all(word in folded for word in words):
+            found = _found(message, block, text, folded.index(words[0]), tools, family)
+            # A second result of one call is only to be had by its message.
+            is_first = holders.get(found.reference, message.id) == message.id
+            yield found if is_first else replace(found, reference=message.id)
 
 
 SNIPPET_CHARS = 160

@@ -13,12 +13,12 @@ from typing import Any, Literal, cast
 
 from mcp_context_server.core.compaction import (
     RESTORED,
-    discovered_tools,
     put_in,
     referenced_tools,
     tokens_of,
 )
 from mcp_context_server.core.digest import Digest, FileUse, Step, background, digest, todos
+from mcp_context_server.core.edits import Compact
 from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Message, Messages, message_text
 from mcp_context_server.core.redact import redact
@@ -256,9 +256,12 @@ class _Bag:
 
     def made(self, what: str, text: str, **more: Any) -> Message:
         """A message to put back; its text is masked like a summary."""
-        id = f"{self.boundary}.{what}{len(self.messages) + 1}"
         masked = redact(text, enabled=self.turn.policy.mask_secrets)
-        return put_in(id, what, masked).model_copy(update=more)
+        return self._plain(what, masked, more)
+
+    def _plain(self, what: str, text: str, more: Mapping[str, Any]) -> Message:
+        id = f"{self.boundary}.{what}{len(self.messages) + 1}"
+        return put_in(id, what, text).model_copy(update=more)
 
     def add(self, message: Message) -> bool:
         """Whether it fitted, and was put in."""
@@ -271,41 +274,45 @@ class _Bag:
 
     def fitting(self, what: str, head: str, text: str, most: float, **more: Any) -> Message | None:
         """A message with as much of a text's beginning as a budget holds, the cut marked."""
-        message = self.made(what, f"{head}\n{text[: int(most) * _MOST_CHARS]}", **more)
-        if len(text) <= most * _MOST_CHARS and self.tokens(message) <= most:
+        text = redact(
+            text[: int(max(0.0, most)) * _MOST_CHARS], enabled=self.turn.policy.mask_secrets
+        )
+        message = self._plain(what, f"{head}\n{text}", more)
+        if self.tokens(message) <= most:
             return message
-        low, high = 0, min(len(text), int(most) * _MOST_CHARS)
-        while low < high:
+        low, high = 0, len(text)
+        while high - low > _CLOSE_CHARS:
             middle = (low + high + 1) // 2
-            tried = self.made(what, f"{head}\n{text[:middle]}\n{_CUT}", **more)
+            tried = self._plain(what, f"{head}\n{text[:middle]}\n{_CUT}", more)
             low, high = (middle, high) if self.tokens(tried) <= most else (low, middle - 1)
         kept = cut(text, low)
-        return self.made(what, f"{head}\n{kept}\n{_CUT}", **more) if kept.strip() else None
+        return self._plain(what, f"{head}\n{kept}\n{_CUT}", more) if kept.strip() else None
 
 
+_CLOSE_CHARS = 64
+"""How near to the largest part that fits is near enough, in characters."""
 _MOST_CHARS = 12
 """Characters that no token is longer than on average."""
 _CUT = "[… cut here to save room; the rest can be read or recalled]"
 
 
 def restore(
-    after: Turn,
+    turn: Turn,
+    edit: Compact,
     memory: Memory,
     contents: Iterable[Content],
     kept: Messages,
-    boundary: str,
-    *,
-    freed_tokens: float,
 ) -> Restored:
-    """What comes back into the view `after` a compaction; never above the warning threshold.
+    """What comes back into the view after a compaction; never above the warning threshold.
 
     Files and skills take a share of what was freed at most, so that it stays a compaction.
     """
-    policy, window = after.policy, after.window
+    policy, window = turn.policy, turn.window
     most = min(window.auto_compact * policy.restore_to_fraction, window.warning - 1)
-    bag = _Bag(after, boundary, most - after.used)
-    notes, lost = _restore_notes(bag, memory, kept)
-    bag.room = min(bag.room, freed_tokens * policy.restored_fraction)
+    bag = _Bag(turn, edit.id, most - edit.tokens_after)
+    notes, lost = _restore_notes(bag, memory, kept, edit.discovered_tools)
+    freed = max(0, edit.tokens_before - edit.tokens_after)
+    bag.room = min(bag.room, freed * policy.restored_fraction)
     files, no_files = _restore_files(bag, contents)
     skills, no_skills = _restore_skills(bag, memory, kept)
     _restore_read_set(bag, memory)
@@ -320,20 +327,20 @@ def restore(
 
 
 def _restore_notes(
-    bag: _Bag, memory: Memory, kept: Messages
+    bag: _Bag, memory: Memory, kept: Messages, tools_found: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     standing = remember(kept).notes
     notes = {kind: text for kind, text in memory.notes.items() if standing.get(kind) != text}
-    if tools := _tools_text(bag.turn, kept):
+    if tools := _tools_text(tools_found, kept):
         notes["tools"] = tools
     done = [kind for kind, text in notes.items() if bag.add(bag.made(kind, text))]
     return tuple(done), tuple(kind for kind in notes if kind not in done)
 
 
-def _tools_text(turn: Turn, kept: Messages) -> str:
+def _tools_text(found: Sequence[str], kept: Messages) -> str:
     """The tools discovered, as far as the kept messages don't show them."""
     shown = set(referenced_tools(kept))
-    names = [name for name in discovered_tools(turn) if name not in shown]
+    names = [name for name in found if name not in shown]
     return f"Tools found earlier, still available: {', '.join(names)}." if names else ""
 
 

@@ -28,6 +28,7 @@ from mcp_context_server.core.edits import (
     Queue,
     Recover,
     RegisterTools,
+    Remember,
     Replace,
     ReportFailure,
     ReportUsage,
@@ -38,6 +39,7 @@ from mcp_context_server.core.edits import (
     position,
 )
 from mcp_context_server.core.images import Media, media_of
+from mcp_context_server.core.memory import Mark, SessionMemory, remembered
 from mcp_context_server.core.messages import Message, Messages, is_call, is_result
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
@@ -61,7 +63,7 @@ from mcp_context_server.core.toolset import (
     with_discovered,
     with_terms,
 )
-from mcp_context_server.core.usage import Usage, normalise_usage
+from mcp_context_server.core.usage import SYNTHETIC_MODEL, Usage, normalise_usage
 from mcp_context_server.core.window import Window, window
 
 Numbered = tuple[int, Entry]
@@ -104,16 +106,22 @@ class Anchor:
     """Id of the API response it was reported for."""
     tools: float = 0.0
     """Tokens of the registered definitions that the request carried."""
+    last: str | None = None
+    """Id of the newest message that the report accounts for."""
 
     @property
     def tokens(self) -> int:
         """Tokens in the window that the report accounts for."""
-        return self.usage.context if self.usage.is_output_final else self.usage.prompt
+        return self.usage.context if self._holds_response else self.usage.prompt
 
     @property
     def base(self) -> Tally:
         """The part of the view's tally that `tokens` accounts for."""
-        return self.before + self.chunks if self.usage.is_output_final else self.before
+        return self.before + self.chunks if self._holds_response else self.before
+
+    @property
+    def _holds_response(self) -> bool:
+        return self.usage.holds_response(estimated=self.chunks.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +159,10 @@ class Session:
     calibration: Calibration = field(default_factory=Calibration)
     largest: tuple[Contributor, ...] = ()
     open_calls: Mapping[str, Caller] = field(default_factory=lambda: MappingProxyType({}))
+    aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """Ids that open calls came with, and those that they have in the view."""
+    made_up: frozenset[str] = frozenset()
+    """Calls whose result in the view is made up, since the real one has not come."""
     edits: tuple[tuple[int, Edit], ...] = ()
     """Every edit of the view that counts, with its sequence number, oldest first."""
     boundary: Compact | None = None
@@ -173,6 +185,9 @@ class Session:
     breaker: Breaker = field(default_factory=Breaker)
     recovery: RecoveryState = field(default_factory=RecoveryState)
     """What was tried since the last response came back."""
+    memory: SessionMemory = field(default_factory=SessionMemory)
+    told: Mark = field(default_factory=Mark)
+    """How far the conversation has come, whatever has left the view since."""
 
     family: str = field(init=False, default="")
     """The tokenizer family of its model."""
@@ -282,10 +297,15 @@ def _with_messages(session: Session, run: list[Message]) -> Session:
     """The session after messages appended in a row; its model follows the responses'."""
     start = 0
     for index, message in enumerate(run):
-        if session.settings.model is None and message.model and message.model != session.model:
-            session = _with_model(_extended(session, run[start:index]), message.model)
+        model = _answering_model(message)
+        if session.settings.model is None and model and model != session.model:
+            session = _with_model(_extended(session, run[start:index]), model)
             start = index
     return _extended(session, run[start:])
+
+
+def _answering_model(message: Message) -> str | None:
+    return None if message.model == SYNTHETIC_MODEL else message.model
 
 
 def _extended(session: Session, run: list[Message]) -> Session:
@@ -307,12 +327,15 @@ class _Ledger:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
-        self.recovery = session.recovery
+        self.recovery, self.made_up = session.recovery, session.made_up
+        self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
         self._anchor(message, tally)
         self.tally = self.tally + tally
+        self.told_tokens += tally.total
+        self.told_calls += len(message.calls)
         if tally.image or tally.document:
             self.media = self.media + media_of(message)
         if message.calls or message.results:
@@ -323,16 +346,19 @@ class _Ledger:
             self.recovery = after_success(self.recovery)
 
     def _anchor(self, message: Message, tally: Tally) -> None:
-        usage = normalise_usage(message.usage) if message.usage else None
+        told = message.usage if message.model != SYNTHETIC_MODEL else None
+        usage = normalise_usage(told) if told else None
         if (
             self.anchor
             and message.api_message_id
             and message.api_message_id == self.anchor.response
         ):
             newest = usage or self.anchor.usage
-            self.anchor = replace(self.anchor, usage=newest, chunks=self.anchor.chunks + tally)
+            chunks = self.anchor.chunks + tally
+            self.anchor = replace(self.anchor, usage=newest, chunks=chunks, last=message.id)
         elif usage is not None:
-            self._report(Anchor(usage, self.tally, tally, message.api_message_id))
+            response = message.api_message_id
+            self._report(Anchor(usage, self.tally, tally, response, last=message.id))
 
     def _report(self, anchor: Anchor) -> None:
         anchor = replace(anchor, tools=self.tools)
@@ -350,6 +376,7 @@ class _Ledger:
         self.largest = _among_largest(self.largest, message, self.open_calls, self.family, count)
         for result in message.results:
             self.open_calls.pop(result, None)
+        self.made_up = self.made_up.difference(message.results)
 
     def closed(self, run: list[Message]) -> Session:
         return replace(
@@ -365,6 +392,8 @@ class _Ledger:
             last_response_at=self.last_response_at,
             media=self.media,
             recovery=self.recovery,
+            made_up=self.made_up,
+            told=Mark(self.told_tokens, self.told_calls, run[-1].id),
         )
 
 
@@ -430,7 +459,7 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
             return _retooled(replace(session, learned=MappingProxyType(learned)))
         case Follow():
             return replace(session, follow=edit)
-        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover():
+        case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover() | Remember():
             return _noted(session, sequence, edit)
         case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
             return _rewritten(session, sequence, edit)
@@ -470,7 +499,7 @@ def _rewritten(
 def _noted(
     session: Session,
     sequence: int,
-    edit: Queue | Delegate | StageNotes | ReportFailure | Recover,
+    edit: Queue | Delegate | StageNotes | ReportFailure | Recover | Remember,
 ) -> Session:
     """What changes no view, but what is planned next."""
     match edit:
@@ -480,6 +509,9 @@ def _noted(
             return replace(session, delegated=(*session.delegated, edit))
         case StageNotes():
             return replace(session, staged=(*session.staged, *edit.groups))
+        case Remember():
+            memory = remembered(session.memory, edit, sequence, session.told)
+            return replace(session, memory=memory)
         case ReportFailure():
             failed = session.breaker.failed(edit.at, edit.reason, used_tokens=edit.used_tokens)
             return replace(session, breaker=failed)
@@ -559,14 +591,36 @@ def _mended(session: Session, sequence: int, edit: Mend) -> Session:
     old, family = session.view[start : end + 1], session.family
     tally = session.tally - tally_messages(old, family) + tally_messages(edit.messages, family)
     view = apply(session.view, edit)
+    open_calls = _open_callers(view)
+    named = {**session.aliases, **{old: new for new, old in edit.renamed.items()}}
     return replace(
         session,
         view=view,
         tally=tally,
+        anchor=_rebased(session.anchor, view, tally, family),
         media=session.media - _media(old, family) + _media(edit.messages, family),
-        open_calls=_open_callers(view),
+        open_calls=open_calls,
+        aliases=MappingProxyType({old: new for old, new in named.items() if new in open_calls}),
+        made_up=session.made_up.union(edit.made_up),
         revision=sequence,
     )
+
+
+def _joined_ids(message: Message) -> tuple[str, ...]:
+    """Ids of the messages that a repair has joined to this one."""
+    return tuple((message.model_extra or {}).get("merged_ids", ()))
+
+
+def _rebased(anchor: Anchor | None, view: Messages, tally: Tally, family: str) -> Anchor | None:
+    """The anchor of the same report, where the messages that it covers read otherwise now."""
+    if anchor is None or anchor.last is None:
+        return anchor
+    after = EMPTY
+    for message in reversed(view):
+        if message.id == anchor.last or anchor.last in _joined_ids(message):
+            return replace(anchor, before=tally - after - anchor.chunks)
+        after = after + tally_message(message, family)
+    return anchor
 
 
 def _cleared(session: Session, sequence: int, edit: Replace) -> Session:

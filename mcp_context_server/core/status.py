@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from mcp_context_server.core.memory import Due, budget_of, total_tokens, update_due
 from mcp_context_server.core.session import (
     Session,
     fixed_tokens,
@@ -42,9 +43,29 @@ class Standing:
     source: Source
     breakdown: Mapping[str, int]
     """What the used tokens are made of; adds up to them exactly."""
+    memory: "MemoryStanding"
     advice: str
     """The best next step, in a sentence."""
     notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStanding:
+    """The session memory: what it takes, and whether it should be brought up to date."""
+
+    version: int
+    total_tokens: int
+    due: Due
+
+
+def memory_standing(session: Session) -> MemoryStanding:
+    """Where the session memory stands against the conversation."""
+    memory, policy = session.memory, session.policy
+    return MemoryStanding(
+        version=memory.version,
+        total_tokens=total_tokens(memory, budget_of(policy, session.family)),
+        due=update_due(memory.written, session.told, policy, factor=session.calibration.factor),
+    )
 
 
 def standing(session: Session) -> Standing:
@@ -64,6 +85,7 @@ def standing(session: Session) -> Standing:
         state=state(used, bounds),
         source=source,
         breakdown=breakdown(session, used),
+        memory=memory_standing(session),
         advice=advice(session, bounds, used, source),
         notes=(*bounds.notes, *((wrong,) if wrong else ())),
     )
@@ -129,22 +151,36 @@ def advice(session: Session, bounds: Window, used: int, source: Source) -> str:
         )
     match state(used, bounds):
         case "ok":
-            return "Nothing to do."
+            return _memory_advice(session) or "Nothing to do."
         case "warning":
-            return _clear_advice(session) or (
+            return _clear_advice(session) or _after_memory(
+                session,
                 "Compact with `compact` at the next work boundary, saying in `instructions` "
-                "what must not be lost."
+                "what must not be lost.",
             )
         case "auto_compact":
-            return (
+            return _after_memory(
+                session,
                 "Compact now with `compact`, saying in `instructions` what must not be lost; "
-                f"{bounds.blocking - used:,} tokens are left before nothing more may be sent."
+                f"{bounds.blocking - used:,} tokens are left before nothing more may be sent.",
             )
         case "blocking":
             return (
                 "Nothing more may be sent: clear results with `snip` or compact with `compact` "
                 "first."
             )
+
+
+def _memory_advice(session: Session) -> str | None:
+    due = memory_standing(session).due
+    if not due.is_due:
+        return None
+    return f"Bring the session memory up to date with `session_memory_update`: {due.reason}."
+
+
+def _after_memory(session: Session, step: str) -> str:
+    """A step that loses detail, after the memory was brought up to date where that is due."""
+    return " ".join(filter(None, (_memory_advice(session), step)))
 
 
 def _clear_advice(session: Session) -> str | None:

@@ -32,8 +32,8 @@ forms; `kana` CJK punctuation; `emoji` all that is outside the basic plane.
 
 KINDS = (*ASCII_KINDS, *SCRIPTS)
 
-_CHUNK_BYTES = 256
-"""So many bytes sum up to less than Adler-32's modulus, 65,521.
+_CHUNK_BYTES, _MOST_UNITS = 512, 127
+"""So many bytes of so many units at most sum up to less than Adler-32's modulus, 65,521.
 
 Started from 0, the low half of that checksum is the sum of the bytes: the fastest
 sum of bytes in the standard library.
@@ -49,18 +49,25 @@ class TextPrice:
 
     @classmethod
     def of_kinds(cls, tokens: Mapping[str, float]) -> "TextPrice":
-        """From tokens per character of each of `KINDS`."""
+        """From tokens per character of each of `KINDS`; a letter, most common, is not rounded."""
         prices = [_byte_tokens(byte, tokens) for byte in range(256)]
-        unit = max(prices) / 255
-        return cls(bytes(round(price / unit) for price in prices), unit)
+        unit = max(prices) / _MOST_UNITS
+        if tokens["letter"] > unit:
+            unit = tokens["letter"] / (tokens["letter"] // unit)
+        return cls(bytes(min(round(price / unit), _MOST_UNITS) for price in prices), unit)
 
     def tokens(self, text: str) -> float:
         """The tokens of a text; never more than its bytes. Lone surrogates do no harm."""
-        data = text.encode("utf-8", "surrogatepass")
-        units, total = data.translate(self.units), 0
-        for start in range(0, len(units), _CHUNK_BYTES):
-            total += adler32(units[start : start + _CHUNK_BYTES], 0) & 0xFFFF
-        return min(total * self.unit_tokens, float(len(data)))
+        units = text.encode("utf-8", "surrogatepass").translate(self.units)
+        size = len(units)
+        if size <= _CHUNK_BYTES:
+            total = adler32(units, 0) & 0xFFFF
+        else:
+            total = 0
+            for start in range(0, size, _CHUNK_BYTES):
+                total += adler32(units[start : start + _CHUNK_BYTES], 0) & 0xFFFF
+        tokens = total * self.unit_tokens
+        return tokens if tokens < size else float(size)
 
 
 def _byte_tokens(byte: int, tokens: Mapping[str, float]) -> float:

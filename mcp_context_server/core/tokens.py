@@ -210,43 +210,45 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
     """The tokens of tool definitions, as JSON."""
     row = _Row(prices(family))
     for tool in tools:
-        row.add_text(compact_json(tool) or " ".join(_leaves(tool)), "tools")
+        row.add_text(compact_json(tool) or " ".join(_leaves(dict(tool))), "tools")
     return row.tally()
 
 
 _SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": "system"}
 _COLUMN = {name: column for column, name in enumerate(_FIELDS)}
 _SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
-_MEMO, _TOTAL = "_tallies", "_total"
+_NOTHING = [0.0] * len(_FIELDS)
+_MEMO, _TOTAL = "_tally", "_total"
 _DEEPEST = 4
 """Blocks in blocks beyond this depth, which no API knows, are priced as JSON."""
-_Memo = tuple[str | tuple[Block, ...], str, dict[str, list[float]]]
+_Memo = tuple[str | tuple[Block, ...], str, str, list[float]]
+"""A tally, last, and what it is of: the content, the role and the family."""
 
 
 def _memoised(message: Message, family: str) -> list[float]:
     """A message's tally as a row, kept on the message for as long as its content is the same.
 
     A copy with other content or another role has the same memo, which is why the
-    memo names the content and the role that it is about.
+    memo names what it is about.
     """
-    facts = cast("dict[str, _Memo]", message.__dict__)
-    memo = facts.get(_MEMO)
-    if memo is None or memo[0] is not message.content or memo[1] != message.role:
-        memo = facts[_MEMO] = (message.content, message.role, {})
-    rows = memo[2]
-    if family not in rows:
-        rows[family] = _row(message, family)
-    return rows[family]
+    facts = cast("dict[str, Any]", message.__dict__)
+    memo: _Memo | None = facts.get(_MEMO)
+    content, role = facts["content"], facts["role"]
+    if memo and memo[0] is content and memo[1] == role and memo[2] == family:
+        return memo[3]
+    row = _row(content, role, family)
+    facts[_MEMO] = (content, role, family, row)
+    return row
 
 
-def _row(message: Message, family: str) -> list[float]:
-    row, speaker = _Row(prices(family)), _SPEAKER[message.role]
+def _row(content: str | tuple[Block, ...], role: str, family: str) -> list[float]:
+    row, speaker = _Row(prices(family)), _SPEAKER[role]
     row.values[_COLUMN[speaker]] = row.prices.message
     row.values[_VARIANCE] = row.prices.noise**2
-    if isinstance(message.content, str):
-        row.add_text(message.content, speaker)
+    if isinstance(content, str):
+        row.add_text(content, speaker)
     else:
-        for block in message.content:
+        for block in content:
             row.add_block(block, speaker)
     return row.values
 
@@ -257,7 +259,7 @@ class _Row:
     __slots__ = ("depth", "prices", "values")
 
     def __init__(self, prices: Prices) -> None:
-        self.prices, self.values, self.depth = prices, [0.0] * len(_FIELDS), 0
+        self.prices, self.values, self.depth = prices, _NOTHING.copy(), 0
 
     def tally(self) -> Tally:
         return Tally(*self.values)
@@ -266,7 +268,8 @@ class _Row:
         values, prices = self.values, self.prices
         values[_COLUMN[kind]] += tokens
         values[_SPREAD] += tokens * prices.spread_fraction
-        values[_VARIANCE] += (tokens * prices.noise_fraction) ** 2
+        noise = tokens * prices.noise_fraction
+        values[_VARIANCE] += noise * noise
 
     def add_text(self, text: str, kind: Class) -> None:
         if text:
@@ -372,23 +375,31 @@ def _is_sealed(key: object, value: object) -> bool:
 
 
 def _leaves(value: object, sealed: list[tuple[str, str]] | None = None) -> list[str]:
-    """The texts of a JSON value in order, keys included; sealed ones go to `sealed` if given.
+    """The texts of a JSON value, keys included, in no order; sealed ones go to `sealed` if given.
 
     Depth is no danger: the walk has its own stack.
     """
-    texts, stack = list[str](), [value]
+    texts = list[str]()
+    stack = [value]
     while stack:
         item = stack.pop()
         if isinstance(item, str):
             texts.append(item)
-        elif isinstance(item, Mapping):
-            for key, inner in reversed(list(cast("Mapping[object, object]", item).items())):
-                if sealed is not None and _is_sealed(key, inner):
-                    sealed.append((str(key), cast("str", inner)))
-                else:
-                    stack += (inner, str(key))
-        elif isinstance(item, list | tuple):
-            stack += reversed(cast("Sequence[object]", item))
+        elif isinstance(item, dict):
+            members = cast("dict[object, object]", item)
+            if sealed is not None:
+                members = _unsealed(members, sealed)
+            texts += map(str, members)
+            stack += members.values()
+        elif isinstance(item, (list, tuple)):
+            stack += cast("Sequence[object]", item)
         elif item is not None:
             texts.append(str(item))
     return texts
+
+
+def _unsealed(members: dict[object, object], sealed: list[tuple[str, str]]) -> dict[object, object]:
+    """The members that are read as text; the others are added to `sealed`."""
+    taken = {key: value for key, value in members.items() if _is_sealed(key, value)}
+    sealed += [(str(key), str(value)) for key, value in taken.items()]
+    return {key: value for key, value in members.items() if key not in taken}

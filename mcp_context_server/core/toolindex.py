@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from math import log
 
-from .meanings import meanings
+from .meanings import Direction, meanings
 from .policy import ToolField, ToolRanking
 from .spelling import Spelling
 from .synonyms import synonyms
@@ -82,7 +82,10 @@ class ToolIndex:
             scores = {d: score for d, score in scores.items() if d not in without}
         best = nlargest(self._ranking.rerank_tools, scores, key=scores.__getitem__)
         covered = {int(d): scores[d] * self._coverage(self._names[int(d)], wanted) for d in best}
-        return self._spread(self._with_sense(covered, query))
+        direction = meanings().direction([(self._known_terms(query), 1)])
+        if covered or among is not None or direction is None:
+            return self._spread(self._with_sense(covered, direction))
+        return self._by_sense_alone(direction, without)
 
     def holding(self, word: str) -> set[int]:
         """Documents in which every term of a word occurs, in any field."""
@@ -132,18 +135,25 @@ class ToolIndex:
             ]
         )
 
-    def _with_sense(self, scores: Mapping[int, float], query: str) -> dict[int, float]:
+    def _with_sense(
+        self, scores: Mapping[int, float], direction: Direction | None
+    ) -> dict[int, float]:
         """Scores as shares of the best, mixed with how near each tool is in sense."""
         most = max(scores.values(), default=1.0)
-        share = self._ranking.sense_share
-        direction = meanings().direction([(self._known_terms(query), 1)])
         if direction is None:
             return {document: score / most for document, score in scores.items()}
+        share = self._ranking.sense_share
         return {
             document: (1 - share) * score / most
             + share * max(0.0, direction.nearness(self._senses[document]))
             for document, score in scores.items()
         }
+
+    def _by_sense_alone(self, direction: Direction, without: Collection[int]) -> list[int]:
+        """The nearest documents in sense, where no word of a query occurs anywhere."""
+        near = {d: direction.nearness(sense) for d, sense in enumerate(self._senses)}
+        found = (d for d, n in near.items() if n >= self._ranking.sense_alone and d not in without)
+        return nlargest(self._ranking.rerank_tools, found, key=near.__getitem__)
 
     def _spread(self, scores: Mapping[int, float]) -> list[int]:
         """Documents best first, the third of a server and on held back a little."""

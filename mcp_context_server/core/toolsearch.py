@@ -6,7 +6,7 @@ its server's prefix, in any case, camelCase or snake_case alike.
 """
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -106,19 +106,21 @@ class CatalogIndex:
         return named | self._index.holding(word)
 
     def _cover(self, catalog: Catalog) -> None:
-        """Index what is new or changed; what is gone is only forgotten."""
+        """Index what is new or changed; start afresh where most of the index is left over."""
         if catalog is self._catalog:
             return
         if len(self._index) > 2 * len(catalog.definitions) + self._policy.tool_results_most:
-            self.__init__(self._policy)  # mostly leftovers by now
+            self._index, self._names = ToolIndex(self._policy.tool_ranking), []
+            self._catalog = Catalog()
         before, documents = self._catalog.by_name, self._documents
-        self._catalog, self._documents = catalog, {}
+        current = dict[str, int]()
         for name, definition in catalog.by_name.items():
             if before.get(name) == definition:
-                self._documents[name] = documents[name]
+                current[name] = documents[name]
                 continue
-            self._documents[name] = self._index.add(tool_text(definition, self._policy))
+            current[name] = self._index.add(tool_text(definition, self._policy))
             self._names.append(name)
+        self._catalog, self._documents = catalog, current
         self._gone = set(range(len(self._names))).difference(self._documents.values())
 
 
@@ -215,12 +217,12 @@ def schema_reminder(catalog: Catalog, name: str) -> str | None:
     )
 
 
-def without_stale_references(messages: Messages, catalog: Catalog) -> Messages:
-    """The messages without references to tools that the catalogue doesn't have.
+def without_stale_references(messages: Messages, is_stale: Callable[[str], bool]) -> Messages:
+    """The messages without references to tools that are no longer there, by their names.
 
     The API refuses a request with a `tool_reference` that names no entry of `tools`.
     """
-    return tuple(_with_known_references(message, catalog) for message in messages)
+    return tuple(_with_known_references(message, is_stale) for message in messages)
 
 
 def tool_text(definition: Definition, policy: Policy) -> ToolText:
@@ -314,10 +316,10 @@ def _pairs(text: str) -> set[str]:
     return {letters[at : at + 2] for at in range(len(letters) - 1)}
 
 
-def _with_known_references(message: Message, catalog: Catalog) -> Message:
+def _with_known_references(message: Message, is_stale: Callable[[str], bool]) -> Message:
     if not any(_has_references(block) for block in message.blocks):
         return message
-    blocks = tuple(_known_references(block, catalog) for block in message.blocks)
+    blocks = tuple(_known_references(block, is_stale) for block in message.blocks)
     return message if blocks == message.blocks else message.with_blocks(blocks)
 
 
@@ -325,13 +327,13 @@ def _has_references(block: Block) -> bool:
     return any(inner.get("type") == "tool_reference" for inner in nested_blocks(block))
 
 
-def _known_references(block: Block, catalog: Catalog) -> Block:
+def _known_references(block: Block, is_stale: Callable[[str], bool]) -> Block:
     if not is_result(block) or not _has_references(block):
         return block
     kept = [
         inner
         for inner in nested_blocks(block)
-        if inner.get("type") != "tool_reference" or inner.get("tool_name") in catalog.by_name
+        if inner.get("type") != "tool_reference" or not is_stale(str(inner.get("tool_name")))
     ]
     gone = {"type": "text", "text": "[The tools found here are no longer available.]"}
     return {**block, "content": kept or [gone]}

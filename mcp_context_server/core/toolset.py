@@ -15,9 +15,10 @@ from mcp_context_server.core.catalog import (
 )
 from mcp_context_server.core.deferral import Deferral, SearchMode, deferral, listing
 from mcp_context_server.core.edits import RegisterTools
+from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.tokens import EMPTY, Tally, tally_tools
-from mcp_context_server.core.toolsearch import remember
+from mcp_context_server.core.toolsearch import remember, without_stale_references
 
 Batches = Mapping[str, Sequence[Definition]]
 """Tool definitions by their digest, as they were registered together."""
@@ -42,6 +43,8 @@ class Toolset:
     """What made the catalogue, oldest first: equal histories are equal catalogues."""
     discovered: tuple[str, ...]
     """Deferred tools that were found since; they stand in the prompt as well."""
+    gone: frozenset[str]
+    """Names of tools whose servers went away and did not come back."""
     terms: Terms
     prices: Mapping[str, float]
     """Tokens of each definition, by name."""
@@ -67,11 +70,13 @@ def with_batch(
     prices = dict(tools.prices) if tools and tools.terms.family == terms.family else {}
     changed = batch if prices else catalog.definitions
     prices.update({definition["name"]: price(definition, terms.family) for definition in changed})
+    names = tools.gone.union(tools.catalog.by_name) if tools else frozenset[str]()
     steps = (*(f"-{server}" for server in edit.disconnected_servers), edit.digest or "")
     return _decided(
         catalog,
         (*(tools.history if tools else ()), *filter(None, steps)),
         tools.discovered if tools else (),
+        names.difference(catalog.by_name),
         terms,
         MappingProxyType(prices),
     )
@@ -97,7 +102,7 @@ def with_terms(tools: Toolset, terms: Terms) -> Toolset:
     if terms.family != tools.terms.family:
         definitions = tools.catalog.definitions
         prices = MappingProxyType({d["name"]: price(d, terms.family) for d in definitions})
-    return _decided(tools.catalog, tools.history, tools.discovered, terms, prices)
+    return _decided(tools.catalog, tools.history, tools.discovered, tools.gone, terms, prices)
 
 
 def price(definition: Definition, family: str) -> float:
@@ -116,6 +121,19 @@ def listing_within(tools: Toolset, tally: Callable[[str], float]) -> str:
             return "\n".join([*kept, f"… and {len(names) - len(kept):,} more"])
         kept.append(line)
     return "\n".join(kept)
+
+
+def without_gone(messages: Messages, tools: Toolset, sent: Iterable[str] = ()) -> Messages:
+    """The messages without references to tools that went away, but for those that are `sent`.
+
+    The same messages come back where there is nothing to take out.
+    """
+    gone = tools.gone.difference(sent)
+    if not gone:
+        return messages
+    left = without_stale_references(messages, gone.__contains__)
+    same = all(new is old for new, old in zip(left, messages, strict=True))
+    return messages if same else left
 
 
 SERVERS_NAMED = 30
@@ -151,6 +169,7 @@ def _decided(
     catalog: Catalog,
     history: tuple[str, ...],
     discovered: tuple[str, ...],
+    gone: frozenset[str],
     terms: Terms,
     prices: Mapping[str, float],
 ) -> Toolset:
@@ -164,7 +183,7 @@ def _decided(
     )
     kept = remember(discovered, (), catalog)
     tally = _tally(catalog, _in_prompt(decision, kept), terms.family)
-    return Toolset(catalog, history, kept, terms, prices, decision, tally)
+    return Toolset(catalog, history, kept, gone, terms, prices, decision, tally)
 
 
 def _in_prompt(decision: Deferral, discovered: Iterable[str]) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from typing import Any, TypeGuard, cast
 
 LARGEST_TOKENS = 1_000_000_000
 """A count above this is no count; the largest windows hold a hundredth of it."""
+SYNTHETIC_MODEL = "<synthetic>"
+"""The model that hosts name for messages of their own making; no model answered there."""
 PLACEHOLDER_TOKENS = 10
 """The most that a host has been seen to store as `output_tokens` of an unfinished response."""
 FINAL_SHARE = 0.5
@@ -41,14 +43,13 @@ class Usage:
         """Tokens in the window after the response: the prompt and the output."""
         return self.prompt + self.output
 
-    def response_tokens(self, *, estimated: float) -> float:
-        """The response's size: the reported output, or the estimate where that can't be all.
+    def holds_response(self, *, estimated: float) -> bool:
+        """Whether `output` is all of a response that is estimated at so many tokens.
 
         Hosts store what was known when a response began or was under way; what is
         at least half of the estimate is believed, placeholders only above it.
         """
-        believed = estimated * FINAL_SHARE if self.is_output_final else estimated
-        return self.output if self.output >= believed else estimated
+        return self.output >= (estimated * FINAL_SHARE if self.is_output_final else estimated)
 
 
 @dataclass(frozen=True, slots=True)

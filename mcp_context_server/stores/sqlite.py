@@ -72,6 +72,7 @@ class SQLiteStore:
         self._lock = threading.Lock()
         with self._explained():
             self._db = _connect(path, synchronous)
+            self._inode = os.stat(path).st_ino
 
     async def create(self, record: SessionRecord) -> bool:
         return await self._run(lambda db: _create(db, record))
@@ -109,7 +110,14 @@ class SQLiteStore:
 
     def _locked(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock, self._explained():
+            self._check_file()
             return work(self._db)
+
+    def _check_file(self) -> None:
+        """Raises `OSError` where the file is gone: what is written would be gone with it."""
+        if os.stat(self._path).st_ino != self._inode:
+            message = "another file has taken its place"
+            raise OSError(message)
 
     @contextmanager
     def _explained(self) -> Generator[None]:

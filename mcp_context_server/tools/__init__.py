@@ -9,6 +9,7 @@ from mcp.types import CallToolResult, ToolAnnotations
 
 from mcp_context_server.tools.catalog import register_tools, tool_search
 from mcp_context_server.tools.compaction import compact, recover_overflow
+from mcp_context_server.tools.memory import session_memory_read, session_memory_update
 from mcp_context_server.tools.schema import slim
 from mcp_context_server.tools.sessions import append_messages, recall, session_open
 from mcp_context_server.tools.tokens import context_status, estimate_tokens
@@ -49,6 +50,8 @@ def offered() -> tuple[Tool, ...]:
         Tool(compact, "Compact the conversation", _writes()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),
+        Tool(session_memory_read, "Read the session memory", _reads()),
+        Tool(session_memory_update, "Update the session memory", _writes()),
         Tool(tool_search, "Find a tool", _writes(idempotent_hint=True)),
         Tool(session_open, "Open a session", _writes(idempotent_hint=True), for_agents=False),
         Tool(append_messages, "Append messages", _writes(), for_agents=False),

@@ -12,10 +12,10 @@ def slim(schema: Schema) -> Schema:
     It takes what the original takes, but for an explicit null.
     """
     kept = {key: value for key, value in schema.items() if not _says_nothing(key, value)}
-    if isinstance(properties := kept.get("properties"), Mapping):
-        kept["properties"] = {
-            name: slim(inner) for name, inner in cast("Mapping[str, Schema]", properties).items()
-        }
+    for key in ("properties", "$defs"):
+        if isinstance(named := kept.get(key), Mapping):
+            inner = cast("Mapping[str, Schema]", named)
+            kept[key] = {name: slim(each) for name, each in inner.items()}
     if isinstance(items := kept.get("items"), dict):
         kept["items"] = slim(cast("Schema", items))
     if "anyOf" in kept:

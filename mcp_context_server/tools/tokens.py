@@ -7,6 +7,7 @@ from pydantic import Field
 
 from mcp_context_server.answers import Estimable, status_of
 from mcp_context_server.core.status import standing
+from mcp_context_server.memories import current
 from mcp_context_server.results import Status, TokenEstimate
 from mcp_context_server.tools.sessions import SessionId
 from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
@@ -21,7 +22,7 @@ async def estimate_tokens(
     path: str = "",
     model: str = "",
     method: Literal["calibrated", "claude-code"] = "calibrated",
-    exact: Annotated[bool, Field(description="Ask the API, where a key is set")] = False,
+    exact: Annotated[bool, Field(description="Ask the model's own tokenizer")] = False,
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, TokenEstimate]:
     """Tell what a text, messages, tool definitions or a file would take, before adding them."""
@@ -38,7 +39,8 @@ async def context_status(
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Status]:
     """Tell how full the context window is, of what, and what to do next."""
-    live = await session_of(ctx, session_id)
-    status = status_of(live.record, live.session, detail=detail)
+    found = await session_of(ctx, session_id)
+    live, _ = await current(app(ctx).service, found)
+    status = status_of(live.record, live.session, detail=detail, notice=found.notice)
     advice = standing(live.session).advice
     return answer(status, f"{status.percent_used} % used ({status.state}). {advice}")

@@ -6,6 +6,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_context_server.core.snip import Selection
+from mcp_context_server.memories import current
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.tools.sessions import SessionId
 from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
@@ -62,7 +63,7 @@ async def prepare_turn(
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Prepared]:
     """Make the next request fit: what to send, and whether to send it. Call it before each."""
-    live = await session_of(ctx, session_id)
+    live, _ = await current(app(ctx).service, await session_of(ctx, session_id))
     asked = Preparing(
         system=tuple(system) if isinstance(system, list) else system,
         tools=tuple(tools or ()),

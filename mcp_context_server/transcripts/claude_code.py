@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..core.messages import Message
+from ..core.usage import SYNTHETIC_MODEL
 from .attachments import attachment_content, is_typed
 from .base import (
     Appended,
@@ -34,9 +35,6 @@ from .base import (
     text_ids,
 )
 from .branch import Branch
-
-SYNTHETIC_MODEL = "<synthetic>"
-"""The model named on replies that the host made up itself."""
 
 HOST_WORDS = (
     "[Request interrupted by user",

@@ -122,12 +122,9 @@ class EntryWriter:
         """A host that compacts by itself tells by it which window it works with."""
         if event.trigger != "auto" or not event.tokens_before:
             return
-        if self.session.settings.context_window is None:
-            policy = self.session.policy
-            room = policy.summary_reserve_tokens + policy.auto_compact_buffer_tokens
-            window = next((w for w in HOST_WINDOWS if w >= event.tokens_before + room), None)
-            if window is not None:
-                self.entries.append(Configure(context_window=window))
+        window = next((w for w in HOST_WINDOWS if w >= event.tokens_before), None)
+        if self.session.settings.context_window is None and window is not None:
+            self.entries.append(Configure(context_window=window))
 
     def _clear(self, event: Cleared) -> None:
         wanted = set(event.tool_use_ids)

@@ -14,11 +14,18 @@ def given_messages(raw: Sequence[Any]) -> Messages:
     """Messages of either form. Raises `InvalidInput` that names the place of what is none."""
     from mcp_context_server.transcripts.openai_chat import is_openai, to_messages
 
-    if not all(isinstance(item, Mapping) for item in raw) or not is_openai(raw):
+    if not all(isinstance(item, Mapping) for item in raw):
+        return read_messages(raw)
+    if not is_openai(raw) and not any(_is_silent(item) for item in raw):
         return read_messages(raw)
     for index, item in enumerate(raw):
         _check_chat(item, f"messages[{index}]")
     return to_messages(raw)
+
+
+def _is_silent(item: Mapping[str, Any]) -> bool:
+    """Whether a reply says nothing in the way that only chat messages can."""
+    return item.get("role") == "assistant" and "content" in item and item["content"] is None
 
 
 def _check_chat(item: Mapping[str, Any], path: str) -> None:

@@ -11,6 +11,7 @@ from mcp_context_server.core.compaction import (
     Selection,
     Wish,
     compact_edit,
+    discovered_tools,
     same_range,
     select,
     summary_budget,
@@ -130,7 +131,7 @@ def test_rules_and_pins_stand_verbatim_after_every_compaction_once():
 
 
 def test_messages_pinned_by_a_call_stay_pinned_at_the_next_compaction():
-    turn, _, edit, after = compacted(wish=Wish(pins=(WORK[1].id,)))
+    _, _, edit, after = compacted(wish=Wish(pins=(WORK[1].id,)))
     assert edit.pins == (WORK[1].id, WORK[2].id)  # a call goes with its result
     again = select(after, Wish())
     assert set(edit.pins) <= set(again.kept if isinstance(again, Selection) else edit.kept)
@@ -237,10 +238,10 @@ def test_a_summary_that_frees_too_little_is_no_gain_and_any_manual_gain_counts()
     turn, selection, *_ = compacted()
     long = "word " * round(selection.dropped_tokens * 0.93)
     auto = Boundary(id="b", trigger="auto", summarizer="agent")
-    reason = why_no_gain(turn, compact_edit(turn, selection, long, auto))
+    reason = why_no_gain(turn, selection, compact_edit(turn, selection, long, auto))
     assert reason is not None
     assert reason.startswith(("no_gain", "the view"))
-    assert why_no_gain(turn, compact_edit(turn, selection, SUMMARY, auto)) is None
+    assert why_no_gain(turn, selection, compact_edit(turn, selection, SUMMARY, auto)) is None
 
 
 @pytest.mark.requirement("BRK-4")
@@ -264,8 +265,7 @@ def test_secrets_are_masked_and_markers_in_a_summary_lose_their_power():
 def test_tools_loaded_by_reference_are_part_of_the_boundary():
     found = result("s1", [{"type": "tool_reference", "tool_name": "mcp__gh__issue"}])
     search = (assistant(call("s1", "tool_search"), id="s"), user(found, id="t"))
-    edit = compacted((*WORK[:5], *search, *WORK[5:]))[2]
-    assert edit.discovered_tools == ("mcp__gh__issue",)
+    assert discovered_tools(turn_for((*WORK[:5], *search, *WORK[5:]))) == ("mcp__gh__issue",)
 
 
 def test_a_boundary_edit_survives_the_store_as_it_was():

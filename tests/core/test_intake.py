@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from mcp_context_server.core.edits import Mend, apply
 from mcp_context_server.core.intake import mends, read_messages, take_in, with_ids
-from mcp_context_server.core.messages import Message
+from mcp_context_server.core.messages import Message, is_result, result_text
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.session import Session, fold
+from mcp_context_server.core.session import Session, fold, used_tokens
 from mcp_context_server.errors import InvalidInput
 
 
@@ -128,3 +128,60 @@ def test_a_malformed_message_is_refused_by_its_place(raw, place):
     with pytest.raises(InvalidInput) as caught:
         read_messages(raw)
     assert place in str(caught.value)
+
+
+def tail_text(session: Session) -> list[str]:
+    return [result_text(b) for m in session.view for b in m.blocks if is_result(b)]
+
+
+def test_an_id_that_is_used_again_takes_its_own_result():
+    """Some gateways number calls anew in every turn, and send each message by itself."""
+    session = Session()
+    for turn in ("one", "two", "three"):
+        for message in (user("go"), assistant(call("call_0")), user(result("call_0", turn))):
+            session = taken(session, message)
+            assert not faults(session)
+        session = taken(session, assistant("done"))
+    assert tail_text(session) == ["one", "two", "three"]
+    assert len({c for m in session.view for c in m.calls}) == 3
+
+
+def test_a_result_that_comes_after_the_next_words_takes_the_place_of_the_made_up_one():
+    session = taken(Session(), user("go"), assistant(call("c1")))
+    session = taken(session, user("typed while it ran"))
+    assert not faults(session)
+    assert session.made_up == {"c1"}
+    session = taken(session, user(result("c1", "REAL")))
+    assert not faults(session)
+    assert tail_text(session) == ["REAL"]
+    assert session.made_up == frozenset()
+
+
+@pytest.mark.parametrize("bad", ["", None, 5])
+def test_calls_without_a_usable_id_never_share_one(bad):
+    session = Session()
+    for _ in range(3):
+        block = {"type": "tool_use", "id": bad, "name": "Read", "input": {}}
+        answer = {"type": "tool_result", "tool_use_id": bad, "content": "ok"}
+        session = taken(session, user("go"), assistant(block), user(answer), assistant("done"))
+        assert not faults(session)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [(), ({"type": "thinking", "thinking": "hm"},), (result("nobody"),), (text(" "),)],
+)
+def test_a_reply_that_holds_nothing_is_never_left_in_the_middle(content):
+    empty = Message(role="assistant", content=content)
+    session = taken(Session(), user("hi"))
+    session = taken(session, empty)
+    session = taken(session, user("next"))
+    assert not faults(session)
+    assert all(message.content for message in session.view)
+
+
+def test_what_a_mend_joins_changes_nothing_of_what_a_report_has_told():
+    chunk = {"api_message_id": "r1", "usage": {"input_tokens": 900, "output_tokens": 80}}
+    session = taken(Session(), user("go"), assistant(call("a"), **chunk), user(result("a")))
+    session = taken(session, assistant(call("b"), **chunk), user(result("b")))
+    assert used_tokens(session) >= 980

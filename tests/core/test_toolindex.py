@@ -60,6 +60,14 @@ def test_words_near_in_sense_order_what_the_words_alone_leave_level():
     assert index(*tools, ranking=ToolRanking(sense_share=0)).rank("show weather") == [0, 1]
 
 
+def test_where_no_word_occurs_tools_near_in_sense_are_found():
+    made = index(ToolText("photo_camera"), ToolText("bank_loan"), ToolText("song_melody"))
+    assert made.rank("a musical tune") == [2]
+    assert made.rank("a musical tune", without={2}) == []
+    assert made.rank("a musical tune", among={0, 1}) == []
+    assert made.rank("qwxz") == []
+
+
 def test_documents_may_be_limited_and_left_out():
     made = index(*(ToolText(f"file_{n}") for n in range(4)))
     assert made.rank("file", among={1, 2, 3}, without={2}) == [1, 3]

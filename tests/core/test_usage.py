@@ -115,14 +115,15 @@ def test_of_several_iterations_the_last_message_speaks_and_not_their_sum():
 
 
 @pytest.mark.requirement("TOK-3")
-def test_a_placeholder_output_gives_way_to_the_estimate():
+def test_an_output_that_cannot_be_all_of_its_response_is_not_believed():
     stored = normalise_usage({"input_tokens": 1_000, "output_tokens": 4})
     final = normalise_usage({"input_tokens": 1_000, "output_tokens": 400})
     assert stored is not None
     assert final is not None
-    assert stored.response_tokens(estimated=350.0) == 350.0
-    assert stored.response_tokens(estimated=2.0) == 4
-    assert final.response_tokens(estimated=350.0) == 400
+    assert not stored.holds_response(estimated=350.0)
+    assert stored.holds_response(estimated=2.0)
+    assert final.holds_response(estimated=700.0)
+    assert not final.holds_response(estimated=900.0)
 
 
 @pytest.mark.requirement("TOK-3")

@@ -11,7 +11,10 @@ from mcp_context_server.core.rules.naming import Names
 def identify_calls(draft: Draft) -> Draft:
     """Calls and results without ids given the same new one; a result too many becomes text."""
     taken = (block["id"] for slot in draft.slots for block in slot.blocks if is_call(block))
-    names, waiting = Names([*taken, *(draft.terms.earlier_calls or ())]), deque[str]()
+    names, waiting = (
+        Names([*taken, *(draft.terms.earlier_calls or ())], stamp=draft.terms.stamp),
+        deque[str](),
+    )
     slots, repairs = list[Slot](), list[Repair]()
     for slot in draft.slots:
         if slot.message.role == "assistant":

@@ -17,14 +17,21 @@ def is_identifier(name: str) -> bool:
 
 
 class Names:
-    """Identifiers made from others: allowed, and unlike every one that is taken."""
+    """Identifiers made from others: allowed, and unlike every one that is taken.
 
-    def __init__(self, taken: Iterable[str], most_chars: int = MAX_NAME_CHARS) -> None:
+    All bear the stamp, where there is one: what is unique to this repair makes them unique.
+    """
+
+    def __init__(
+        self, taken: Iterable[str], most_chars: int = MAX_NAME_CHARS, *, stamp: str = ""
+    ) -> None:
+        self._stamp = f"_{stamp}" if stamp else ""
         self._taken, self._most, self._next = set(taken), most_chars, defaultdict[str, int](int)
 
     def new(self, name: str) -> str:
-        """An identifier like a name: other characters become `_`, and a number is added."""
+        """An identifier like a name: other characters become `_`; stamp and number are added."""
         base = _OTHER.sub("_", name[: self._most]) or "call"
+        base = base[: self._most - len(self._stamp)] + self._stamp
         found = base
         while found in self._taken:
             self._next[base] += 1

@@ -1,13 +1,14 @@
 """Repair of calls and results: chunks of one response together, each call with its result."""
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mcp_context_server.core.messages import Block, Message, is_call, is_result, is_thinking
 from mcp_context_server.core.rules.blocks import SERVER_CALL
 from mcp_context_server.core.rules.draft import Draft, Repair, Slot, added, is_same, joined
 from mcp_context_server.core.rules.naming import Names, is_identifier
+from mcp_context_server.core.rules.request import Terms
 
 REMOVED = "[result removed]"
 """The answer to a call whose result is nowhere."""
@@ -106,7 +107,7 @@ def pair_results(draft: Draft) -> Draft:
     twice or not allowed are renamed, in call and result alike.
     """
     pairs = _paired(draft.slots)
-    _give_ids(pairs.calls, draft.slots, draft.terms.earlier_calls or ())
+    _give_ids(pairs.calls, draft.slots, draft.terms)
     open_at = _open_tail(draft.slots) if draft.terms.open_tail else -1
     return draft.then(_rebuilt(draft.slots, pairs, open_at), _notes(draft.slots, pairs, open_at))
 
@@ -168,11 +169,13 @@ def _wait(waiting: dict[str, deque[_Call]], call: _Call) -> None:
     line.append(call)
 
 
-def _give_ids(calls: Sequence[_Call], slots: Sequence[Slot], earlier: Collection[str]) -> None:
+def _give_ids(calls: Sequence[_Call], slots: Sequence[Slot], terms: Terms) -> None:
     """The id of each call: its own if it may keep it, else a new one made from it."""
     every = {block["id"] for slot in slots for block in slot.blocks if is_call(block)}
     client = {call.block["id"] for call in calls}
-    used, names = (every - client).union(earlier), Names(every.union(earlier))
+    earlier = terms.earlier_calls or ()
+    used = (every - client).union(earlier)
+    names = Names(every.union(earlier), stamp=terms.stamp)
     for call in calls:
         id = call.block["id"]
         fits = is_identifier(id) and not id.startswith(SERVER_CALL)

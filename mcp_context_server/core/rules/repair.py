@@ -57,10 +57,11 @@ def repair(
     originals: Originals | None = None,
     open_tail: bool = False,
     earlier_calls: Collection[str] | None = None,
+    stamp: str = "",
 ) -> tuple[Messages, tuple[Repair, ...]]:
     """The conversation made legal, and what was changed; the options are those of `validate`, and
     `earlier_calls`, which tells that something legal stands before the first message, and
-    the ids that calls there have taken.
+    the ids that calls there have taken, and `stamp`, with which the names made here end.
 
     The result breaks no rule that messages can break (rules about tools, system and
     parameters are the caller's to mend). A legal conversation comes back as the same
@@ -77,6 +78,7 @@ def repair(
         originals=originals,
         open_tail=open_tail,
         earlier_calls=earlier_calls,
+        stamp=stamp,
     )
     draft = Draft(tuple(Slot(at, message) for at, message in enumerate(messages)), terms)
     if not faults_of(draft.request, CHECKS):

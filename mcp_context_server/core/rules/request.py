@@ -86,6 +86,8 @@ class Terms:
     """Whether the conversation is a stored one, whose last round may still be open."""
     earlier_calls: Collection[str] | None = None
     """Ids of calls in what stands before the first message; None where nothing does."""
+    stamp: str = ""
+    """What the names that a repair makes end with, so that no two repairs make the same."""
 
 
 def traits_of(model: Model) -> ModelTraits:

@@ -14,7 +14,8 @@ def pair_server_blocks(draft: Draft) -> Draft:
     """Server-side calls without a result and results without a call go; ids are made unique."""
     if not any(is_server_side(block) for slot in draft.slots for block in slot.blocks):
         return draft
-    walk = _Walk(draft.slots, earlier=draft.terms.earlier_calls or ())
+    terms = draft.terms
+    walk = _Walk(draft.slots, earlier=terms.earlier_calls or (), stamp=terms.stamp)
     for number, slot in enumerate(draft.slots):
         walk.read(number, slot)
     slots = (slot.holding(walk.kept(number, slot)) for number, slot in enumerate(draft.slots))
@@ -33,6 +34,7 @@ class _Walk:
 
     slots: Sequence[Slot]
     earlier: Collection[str] = ()
+    stamp: str = ""
     pending: dict[str, _Pending] = field(default_factory=dict[str, _Pending])
     gone: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     ids: dict[tuple[int, int], str] = field(default_factory=dict[tuple[int, int], str])
@@ -44,7 +46,7 @@ class _Walk:
         calls = [block for slot in self.slots for block in slot.blocks if is_call(block)]
         self.used |= {block["id"] for block in calls if not is_server_side(block)}
         self.used.update(self.earlier)
-        self.names = Names({block["id"] for block in calls}.union(self.earlier))
+        self.names = Names({block["id"] for block in calls}.union(self.earlier), stamp=self.stamp)
 
     def read(self, number: int, slot: Slot) -> None:
         """Takes the next message into account."""

@@ -1,0 +1,20 @@
+"""The MCP prompt that asks a model to bring its session memory up to date."""
+
+from mcp.server.mcpserver import MCPServer
+
+from mcp_context_server.core.memory_document import render
+from mcp_context_server.core.memory_prompt import update_prompt
+from mcp_context_server.memories import current
+from mcp_context_server.tools.surface import App, Ctx, app, session_of
+
+
+def add_memory_prompts(server: MCPServer[App]) -> None:
+    """Offer the prompt on a server."""
+    server.prompt(title="Update the session memory")(update_memory)
+
+
+async def update_memory(ctx: Ctx, session_id: str = "") -> str:
+    """Have the model bring the session's notes up to date."""
+    live, _ = await current(app(ctx).service, await session_of(ctx, session_id))
+    session = live.session
+    return update_prompt(render(session.memory), live.record.session_id, session.policy)

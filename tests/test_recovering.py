@@ -1,0 +1,123 @@
+"""A provider refused a request: what is done about it, once, and what is learned from it."""
+
+import pytest
+from conversations import conversation, image, text, user
+from mcp import Client
+from test_compacting import Scripted, wires
+from test_tools import ERAS, answer, service
+
+from mcp_context_server.compacting import Compactor
+from mcp_context_server.core.rules import validate
+from mcp_context_server.errors import SummaryFailed
+from mcp_context_server.server import build_server
+
+pytestmark = pytest.mark.anyio
+
+MODEL = "claude-sonnet-4-5"
+WORK = conversation("u:do A", "t:6000", "a:A is done", "u:now B", *["t:6000"] * 12)
+TOO_LONG = '{"type":"error","error":{"message":"prompt is too long: %d tokens > %d maximum"}}'
+
+
+@pytest.fixture(params=ERAS)
+async def client(request):
+    async with Client(build_server(service()), mode=request.param) as client:
+        await answer(client, "session_open", model=MODEL)
+        await answer(client, "append_messages", messages=wires(WORK))
+        yield client
+
+
+async def refused(client, error, **more) -> dict:
+    return await answer(client, "recover_overflow", error=error, **more)
+
+
+@pytest.mark.requirement("REC-3")
+async def test_too_long_an_input_compacts_once_and_then_gives_up_until_a_response(client):
+    used = (await answer(client, "context_status"))["used_tokens"]
+    first = await refused(client, TOO_LONG % (used + 500, used - 500))
+    assert (first["kind"], first["stage"], first["retry"]) == ("input", "reactive_compact", True)
+    assert first["used_tokens"] < used
+    view = (await answer(client, "prepare_turn"))["messages"]
+    assert not validate(view)
+    second = await refused(client, TOO_LONG % (used, used - 500))
+    assert (second["stage"], second["retry"]) == ("give_up", False)
+    assert second["run_stop_hooks"] is False
+    assert "snip" in second["reason"]
+    more = [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "go on " * 3_000}]
+    await answer(client, "append_messages", messages=more)
+    more = [{"role": "assistant", "content": "ok " * 500}]
+    await answer(client, "append_messages", messages=more)
+    third = await refused(client, TOO_LONG % (used, used - 500))
+    assert third["stage"] == "reactive_compact"
+
+
+@pytest.mark.requirement("REC-2")
+async def test_input_and_output_together_too_long_lower_the_output_first(client):
+    error = (
+        "input length and `max_tokens` exceed context limit: 180000 + 32000 > 200000, "
+        "decrease input length or `max_tokens` and try again"
+    )
+    step = await refused(client, error, max_tokens=32_000, status_code=400)
+    assert (step["kind"], step["stage"]) == ("sum", "lower_max_tokens")
+    assert step["max_tokens"] == 19_000
+    prepared = await answer(client, "prepare_turn", output="none")
+    assert prepared["request"]["max_tokens"] == 19_000
+    await answer(client, "append_messages", messages=[{"role": "assistant", "content": "ok"}])
+    prepared = await answer(client, "prepare_turn", output="none")
+    assert prepared["request"]["max_tokens"] > 19_000
+
+
+@pytest.mark.requirement("REC-2")
+async def test_too_many_bytes_drop_the_media_first():
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", model=MODEL)
+        shown = (user(text("see"), image(), id="i"), *conversation("a:seen"))
+        shown = (shown[0], shown[1].model_copy(update={"id": "j"}))
+        await answer(client, "append_messages", messages=wires((*shown, user("so?", id="k"))))
+        step = await refused(client, "Request exceeds the maximum size", status_code=413)
+        assert (step["kind"], step["stage"], step["retry"]) == ("bytes", "drop_media", True)
+        view = (await answer(client, "prepare_turn"))["messages"]
+        assert "'image'" not in str(view)
+        assert "recall with reference" in str(view)
+
+
+@pytest.mark.requirement("REC-4")
+async def test_the_window_an_error_names_is_remembered_for_the_model_and_corrects_the_count(client):
+    used = (await answer(client, "context_status"))["used_tokens"]
+    await refused(client, TOO_LONG % (round(used * 1.4), 16_384))
+    status = await answer(client, "context_status", detail=True)
+    assert status["context_window"] == 16_384
+    assert status["formula"]["window_source"] == "learned"
+
+
+@pytest.mark.requirement("REC-4")
+async def test_a_count_far_from_ours_is_of_another_request_and_anchors_nothing(client):
+    before = (await answer(client, "context_status"))["used_tokens"]
+    step = await refused(client, TOO_LONG % (900_000, 200_000))
+    assert step["used_tokens"] < before
+
+
+async def test_where_compacting_fails_recovery_gives_up_and_history_is_as_it_was():
+    made = service()
+    down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
+    async with Client(build_server(made, compactor=down)) as client:
+        await answer(client, "session_open", model=MODEL)
+        await answer(client, "append_messages", messages=wires(WORK))
+        before = (await answer(client, "prepare_turn"))["messages"]
+        step = await refused(client, TOO_LONG % (250_000, 200_000))
+        assert (step["stage"], step["retry"]) == ("give_up", False)
+        assert (await answer(client, "prepare_turn"))["messages"] == before
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize(
+    ("error", "kind", "retry"),
+    [
+        ("429 You exceeded your current quota, check your plan", "rate_limit", False),
+        ("Request timed out after 60000 ms", "other", False),
+        ("max_tokens: 90000 > 64000, which is the maximum allowed", "output_cap", True),
+    ],
+)
+async def test_look_alikes_are_not_taken_for_an_overflow(client, error, kind, retry):
+    step = await refused(client, error, max_tokens=90_000)
+    assert (step["kind"], step["retry"]) == (kind, retry)
+    assert "boundary" not in await answer(client, "context_status")
