@@ -155,6 +155,9 @@ ASKED_CHARS, SAID_CHARS, GIST_CHARS, OUTCOME_CHARS = 1_200, 400, 120, 160
 SHARES = (1.0, 0.5, 0.25)
 """How much of that, where a note would be too long; beyond the last, lines are left out."""
 
+Quote = tuple[int, str, str, int, str]
+"""A line to be: its rank, what stands before the text, the text, its most characters, an id."""
+
 Line = tuple[int, str]
 """A line of a note, and how soon it may be left out: requests last, results first."""
 
@@ -166,9 +169,10 @@ def _note(messages: Sequence[Message], turn: Turn) -> Message:
         f'"{messages[0].id}" to "{messages[-1].id}". What happened is told, not asked for again; '
         "recall brings back any message or result by its id.]"
     )
-    facts, room = list(map(gather, messages)), turn.scaled(turn.policy.collapse_note_chars)
-    share = next((s for s in SHARES if sum(_chars(f, s) for f in facts) <= room), SHARES[-1])
-    lines = [line for each in facts for line in _lines(each, share)]
+    room = turn.scaled(turn.policy.collapse_note_chars)
+    quoted = [quote for facts in map(gather, messages) for quote in _quoted(facts) if quote[2]]
+    share = next((share for share in SHARES if _chars(quoted, share) <= room), SHARES[-1])
+    lines = list(_lines(quoted, share))
     kept = _within(lines, room)
     left = len(lines) - len(kept)
     more = [f"- {left} more calls, results and remarks are left out here"] if left else []
@@ -193,8 +197,8 @@ def _within(lines: Sequence[Line], chars: int) -> list[str]:
     return [text for place, (_, text) in enumerate(lines) if place in kept]
 
 
-def _quoted(facts: Facts) -> Iterator[tuple[int, str, str, int, str]]:
-    """What a note quotes of a message: rank, what stands before, the text, its length, its id."""
+def _quoted(facts: Facts) -> Iterator[Quote]:
+    """What a note quotes of a message."""
     yield 0, "- User: ", facts.asked, ASKED_CHARS, ""
     yield 0, "- Summary: ", facts.summary, ASKED_CHARS, ""
     yield 1, "- Assistant: ", facts.said, SAID_CHARS, ""
@@ -205,16 +209,15 @@ def _quoted(facts: Facts) -> Iterator[tuple[int, str, str, int, str]]:
         yield 3, f"  → {failed}", outcome.text or "nothing", OUTCOME_CHARS, outcome.id
 
 
-def _chars(facts: Facts, share: float) -> float:
-    """About how long a message's lines are."""
+def _chars(lines: Iterable[Quote], share: float) -> float:
+    """About how long these lines are."""
     return sum(
         len(before) + min(len(text), most * share) + len(id) + 4
-        for _, before, text, most, id in _quoted(facts)
-        if text
+        for _, before, text, most, id in lines
     )
 
 
-def _lines(facts: Facts, share: float) -> Iterator[Line]:
-    for rank, before, text, most, id in _quoted(facts):
-        if text and (line := one_line(text, int(most * share))):
+def _lines(quoted: Iterable[Quote], share: float) -> Iterator[Line]:
+    for rank, before, text, most, id in quoted:
+        if line := one_line(text, int(most * share)):
             yield rank, f"{before}{line} [{id}]" if id else f"{before}{line}"
