@@ -5,7 +5,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp_context_server.core.memory_document import render
 from mcp_context_server.core.memory_prompt import update_prompt
 from mcp_context_server.memories import current
-from mcp_context_server.tools.surface import App, Ctx, app, session_of
+from mcp_context_server.state import App
+from mcp_context_server.tools.surface import Ctx, app, session_of
 
 
 def add_memory_prompts(server: MCPServer[App]) -> None:

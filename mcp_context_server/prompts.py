@@ -13,7 +13,8 @@ from mcp_context_server.core.prompts import Scope, compaction_prompt, continuati
 from mcp_context_server.core.turn import turn_of
 from mcp_context_server.errors import ContextServerError, InvalidInput
 from mcp_context_server.service import ContextService, Live
-from mcp_context_server.tools.surface import App, Ctx, app, session_of
+from mcp_context_server.state import App
+from mcp_context_server.tools.surface import Ctx, app, session_of
 
 SESSIONS_LOOKED_AT = 20
 """How many of a person's newest sessions are searched for a kept summary."""

@@ -9,7 +9,8 @@ from mcp_context_server.core.memory_document import render
 from mcp_context_server.errors import SessionNotFound
 from mcp_context_server.identity import Call
 from mcp_context_server.memories import current
-from mcp_context_server.tools.surface import App, Ctx
+from mcp_context_server.state import App
+from mcp_context_server.tools.surface import Ctx
 
 MEMORY_URI = "context://sessions/{session_id}/memory"
 

@@ -1,39 +1,37 @@
 """The composition root: choose the store, the clock and the hints; hand back a server."""
 
+from __future__ import annotations
+
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcp.server import MCPServer
+from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
-from mcp_context_server.compacting import Compactor
 from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.counters.anthropic import AnthropicCounter
 from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
-from mcp_context_server.hooks import CommandHooks, read_hooks
 from mcp_context_server.identity import HostHint, Identity, no_hint
-from mcp_context_server.memory_prompts import add_memory_prompts
 from mcp_context_server.mirror import MemoryDirectory
-from mcp_context_server.ports import SessionStore, Summarizer, SummarizerName, no_hooks
-from mcp_context_server.prompts import add_prompts
-from mcp_context_server.resources import add_resources
+from mcp_context_server.ports import SessionStore
 from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
+from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
-from mcp_context_server.summarizers.anthropic import AnthropicSummarizer
-from mcp_context_server.summarizers.endpoint import EndpointSummarizer
-from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
-from mcp_context_server.tools import offered
-from mcp_context_server.tools.surface import App
+
+if TYPE_CHECKING:
+    from mcp_context_server.compacting import Compactor
 
 INSTRUCTIONS = """\
 Keeps track of your context window. Call context_status when work has grown long or before \
@@ -87,45 +85,16 @@ def build_service(
     )
 
 
-def build_compactor(
-    settings: Settings, service: ContextService, *, project: Path | None = None
-) -> Compactor:
-    """The compactor that the settings ask for, with what can summarize.
-
-    `project` is the directory whose instruction files may say how to summarize.
-    """
-    made: dict[SummarizerName, Summarizer] = {}
-    if settings.summary_url:
-        key = settings.summary_key.get_secret_value() if settings.summary_key else ""
-        made["endpoint"] = EndpointSummarizer(settings.summary_url, settings.summary_model, key)
-    if settings.anthropic_api_key:
-        key, model = settings.anthropic_api_key.get_secret_value(), settings.summary_model
-        made["anthropic"] = AnthropicSummarizer(key, "" if settings.summary_url else model)
-    made["extractive"] = ExtractiveSummarizer()
-    order: list[SummarizerName] = []
-    for name in settings.summarizers:
-        order += _NAMES[name]
-    return Compactor(
-        service=service,
-        summarizers=made,
-        order=tuple(order),
-        hooks=CommandHooks(read_hooks(settings.hooks_file)) if settings.hooks_file else no_hooks,
-        instruction_files=tuple(str(project / name) for name in INSTRUCTION_FILES)
-        if project
-        else (),
-    )
-
-
-_NAMES: Mapping[str, tuple[SummarizerName, ...]] = {
-    "agent": ("agent",),
-    "sampling": ("sampling",),
-    "anthropic": ("endpoint", "anthropic"),
-    "extractive": ("extractive",),
-}
-"""Names of the chain that stand for more than one: an endpoint, where one is set, goes first."""
-
-INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
-"""Files of a project whose section “Compact Instructions” is added to every prompt."""
+HANDSHAKE = frozenset(
+    {
+        "initialize",
+        "notifications/initialized",
+        "server/discover",
+        "ping",
+        "notifications/cancelled",
+    }
+)
+"""What is answered before tools, prompts and resources are there."""
 
 
 def build_server(
@@ -133,10 +102,20 @@ def build_server(
     *,
     hint: HostHint = no_hint,
     tools: str = "all",
-    compactor: Compactor | None = None,
+    make_compactor: Callable[[], Compactor] | None = None,
 ) -> MCPServer[App]:
-    """An MCP server over a service; the service's store outlives it."""
-    state = App(service, Identity(service, hint), compactor or Compactor(service))
+    """An MCP server over a service; the service's store outlives it.
+
+    What it offers is added with the first request that may ask for it, so that the
+    handshake does not wait for it.
+    """
+
+    def simple_compactor() -> Compactor:
+        from mcp_context_server import compacting
+
+        return compacting.Compactor(service)
+
+    state = App(service, Identity(service, hint), make_compactor or simple_compactor)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncGenerator[App]:
@@ -150,11 +129,19 @@ def build_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
-        tools=[tool.made() for tool in offered() if tool.for_agents or tools == "all"],
     )
-    add_prompts(server)
-    add_memory_prompts(server)
-    add_resources(server, state)
+    is_complete = False
+
+    async def complete(ctx: ServerRequestContext[App], call_next: CallNext) -> Any:
+        nonlocal is_complete
+        if not is_complete and ctx.method not in HANDSHAKE:
+            from mcp_context_server.offering import offer
+
+            is_complete = True
+            offer(server, state, tools)
+        return await call_next(ctx)
+
+    server.middleware.append(complete)
     return server
 
 

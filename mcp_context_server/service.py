@@ -5,26 +5,20 @@ and kept; a call reads only the entries that came since, in whatever process the
 were written.
 """
 
+from __future__ import annotations
+
 import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from random import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio
 from pydantic import ValidationError
 
-from mcp_context_server.answers import (
-    Estimable,
-    Method,
-    countable_of,
-    counted,
-    estimate_of,
-    uncounted,
-)
 from mcp_context_server.catalogs import Catalogs
 from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
@@ -63,8 +57,11 @@ from mcp_context_server.ports import (
     Stored,
     TokenCounter,
 )
-from mcp_context_server.results import Hit, Recalled, TokenEstimate
 from mcp_context_server.views import GivenViews
+
+if TYPE_CHECKING:
+    from mcp_context_server.answers import Estimable, Method
+    from mcp_context_server.results import Recalled, TokenEstimate
 
 logger = logging.getLogger(__name__)
 
@@ -130,8 +127,8 @@ class ContextService:
     memory_files: MemoryFiles | None = None
     """Where session memories are mirrored, if anywhere."""
     _following: Following = field(init=False)
-    _kept: "OrderedDict[str, Live]" = field(default_factory=OrderedDict[str, Live])
-    _locks: "WeakValueDictionary[str, anyio.Lock]" = field(
+    _kept: OrderedDict[str, Live] = field(default_factory=OrderedDict[str, Live])
+    _locks: WeakValueDictionary[str, anyio.Lock] = field(
         default_factory=WeakValueDictionary[str, anyio.Lock]
     )
 
@@ -255,6 +252,8 @@ class ContextService:
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
         """An original in pages, or the places where words occur. Raises `ReferenceNotFound`."""
+        from mcp_context_server import results
+
         if bool(wanted.reference) == bool(wanted.query.strip()):
             message = "Give one of `reference`, `message_id` and `query`."
             raise InvalidInput(message)
@@ -268,7 +267,7 @@ class ContextService:
         tokens = wanted.max_tokens or live.session.policy.recall_page_tokens
         text = original_text(message, wanted.reference)
         part = page(text, offset=wanted.offset, max_tokens=tokens, family=live.session.family)
-        return Recalled(
+        return results.Recalled(
             session_id=session_id,
             content=part.content,
             next_offset=part.next_offset,
@@ -283,20 +282,24 @@ class ContextService:
         With `exact`, the model's own tokenizer is asked; where it can't be, the estimate
         comes back with the reason.
         """
-        given = [name for name in Estimable.__slots__ if getattr(what, name)]
+        # What shapes answers is loaded with the first of them: start-up waits for less.
+        from mcp_context_server import answers
+
+        given = [name for name in what.__slots__ if getattr(what, name)]
         if len(given) != 1:
             message = "Give one of `text`, `messages`, `tools` and `path`."
             raise InvalidInput(message)
         text = await self.files.read(what.path) if what.path else what.text
         what, model = replace(what, text=text), model or live.session.model
         factor = live.session.calibration.factor if model == live.session.model else 1.0
-        estimated = estimate_of(live.record.session_id, what, model, method, factor=factor)
+        estimated = answers.estimate_of(live.record.session_id, what, model, method, factor=factor)
         if not exact:
             return estimated
         try:
-            return counted(estimated, await self._count(countable_of(what, model)))
+            exactly = await self._count(answers.countable_of(what, model))
+            return answers.counted(estimated, exactly)
         except CountUnavailable as problem:
-            return uncounted(estimated, problem)
+            return answers.uncounted(estimated, problem)
 
     async def _count(self, what: Countable) -> int:
         """An exact count. Raises `CountUnavailable`."""
@@ -308,14 +311,16 @@ class ContextService:
         return await counter.count(what)
 
     async def _searched(self, live: Live, wanted: Wanted) -> Recalled:
+        from mcp_context_server import results
+
         stored = await self.store.read(live.record.session_id)
         entries = (entry for _, entry in stored.entries)
         found = list(search(entries, wanted.query, family=live.session.family))
         shown = found[wanted.offset : wanted.offset + wanted.limit]
         more = wanted.offset + len(shown)
-        return Recalled(
+        return results.Recalled(
             session_id=live.record.session_id,
-            hits=tuple(Hit(**asdict(hit)) for hit in shown),
+            hits=tuple(results.Hit(**asdict(hit)) for hit in shown),
             next_offset=more if more < len(found) else None,
             total=len(found),
         )

@@ -13,7 +13,7 @@ from mcp_context_server.demo.show import steps
 
 
 def run(*arguments: str, **environ: str):
-    return CliRunner().invoke(main, arguments, env={"COLUMNS": "120", **environ})
+    return CliRunner().invoke(main, arguments, env={"COLUMNS": "120"} | environ)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_the_demo_hands_the_conversation_over_as_a_loop_does():
 
 def test_doctor_tells_what_works_and_what_is_missing(tmp_path):
     store = f"sqlite:///{tmp_path}/s.db"
-    done = run("doctor", "--store", store, MCP_CONTEXT_LOG_LEVEL="loud")
+    done = run("doctor", "--store", store, MCP_CONTEXT_LOG_LEVEL="loud", COLUMNS="400")
     assert done.exit_code == 0, done.output
     assert "MCP_CONTEXT_LOG_LEVEL" in done.output
     assert "not there yet" in done.output

@@ -498,7 +498,7 @@ async def test_sessions_of_summarizers_never_compact_themselves():
 async def test_the_breaker_opens_and_says_so():
     made = service()
     down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
-    async with Client(build_server(made, compactor=down)) as client:
+    async with Client(build_server(made, make_compactor=lambda: down)) as client:
         await answer(client, "session_open", context_window=8_000, policy=KEEPING)
         await answer(client, "append_messages", messages=wires(WORK))
         reasons = [

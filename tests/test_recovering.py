@@ -99,7 +99,7 @@ async def test_a_count_far_from_ours_is_of_another_request_and_anchors_nothing(c
 async def test_where_compacting_fails_recovery_gives_up_and_history_is_as_it_was():
     made = service()
     down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
-    async with Client(build_server(made, compactor=down)) as client:
+    async with Client(build_server(made, make_compactor=lambda: down)) as client:
         await answer(client, "session_open", model=MODEL)
         await answer(client, "append_messages", messages=wires(WORK))
         before = (await answer(client, "prepare_turn"))["messages"]

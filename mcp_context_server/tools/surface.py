@@ -1,7 +1,6 @@
 """What every tool shares: finding its session, shaping its answer, telling its errors."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -9,23 +8,14 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent
 
-from mcp_context_server.compacting import Compactor
 from mcp_context_server.errors import ContextServerError
-from mcp_context_server.identity import Call, Identity
+from mcp_context_server.identity import Call
 from mcp_context_server.results import Result
-from mcp_context_server.service import ContextService, Live
+from mcp_context_server.service import Live
+from mcp_context_server.state import App
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class App:
-    """What a running server gives its tools."""
-
-    service: ContextService
-    identity: Identity
-    compactor: Compactor
 
 
 Ctx = Context[App]
