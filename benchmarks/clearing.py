@@ -262,9 +262,9 @@ def run(name, act, runs):
         gc.enable()
     rows.append([name, 1000 * best, count_tokens_approximately(left), orphans(left)])
 
-def cleared(**options):
+def cleared(trigger=target, **options):
     def act(given):
-        ClearToolUsesEdit(trigger=target, **options).apply(
+        ClearToolUsesEdit(trigger=trigger, **options).apply(
             given, count_tokens=count_tokens_approximately)
         return given
     return act
@@ -273,7 +273,7 @@ run("ClearToolUsesEdit(keep=3)", cleared(keep=3), 3)
 half = len(messages) // 5
 whole, messages = messages, messages[:half]
 run("ClearToolUsesEdit(keep=3, clear_at_least), a fifth of it", cleared(
-    keep=3, clear_at_least=count_tokens_approximately(messages) - target // 5), 1)
+    target // 5, keep=3, clear_at_least=count_tokens_approximately(messages) - target // 5), 1)
 messages = whole
 run("trim_messages(strategy=last)", lambda given: trim_messages(
     given, max_tokens=target, token_counter=count_tokens_approximately, strategy="last"), 3)
