@@ -35,7 +35,7 @@ class Host:
             "uuid": uuid,
             "parentUuid": self.parent,
             "sessionId": self.session_id,
-            "cwd": "/work/project",
+            "cwd": "/proj/project",
             "timestamp": f"2026-01-01T00:00:{len(uuid):02}Z",
             "isSidechain": False,
             **record,
@@ -88,7 +88,7 @@ def result(id: str, content: str = "x = 1\n" * 40) -> dict:
 
 @pytest.fixture
 def host(tmp_path):
-    return Host(tmp_path / "projects" / "-work-project" / f"{SESSION}.jsonl")
+    return Host(tmp_path / "projects" / "-proj-project" / f"{SESSION}.jsonl")
 
 
 def service(store=None) -> ContextService:

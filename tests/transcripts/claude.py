@@ -11,7 +11,7 @@ def record(kind, id, parent=None, **more):
         "parentUuid": parent,
         "isSidechain": False,
         "sessionId": SESSION,
-        "cwd": "/work/app",
+        "cwd": "/proj/app",
         "version": "2.1.42",
         "type": kind,
         "uuid": id,

@@ -27,7 +27,7 @@ def test_a_prompt_and_a_reply_become_messages_with_what_the_host_told():
     usage = PROMPT | {"output_tokens": 3}
     said = ({"type": "text", "text": "yo"},)
     assert told == [
-        Described(session_id=told[0].session_id, cwd="/work/app", host_version="2.1.42"),
+        Described(session_id=told[0].session_id, cwd="/proj/app", host_version="2.1.42"),
         Appended(Message(id="u1", role="user", content="hi", timestamp=at)),
         Described(model=model),
         Appended(

@@ -12,7 +12,7 @@ from mcp_context_server.transcripts.locate import (
     slug,
 )
 
-APP = "-work-app"
+APP = "-proj-app"
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def test_the_calls_own_id_finds_the_file_whatever_else_is_said(tmp_path, write):
     found = find(
         tmp_path,
         meta={"claudecode/toolUseId": "toolu_9"},
-        environment={"CLAUDE_CODE_SESSION_ID": "s2", "CLAUDE_PROJECT_DIR": "/work/app"},
+        environment={"CLAUDE_CODE_SESSION_ID": "s2", "CLAUDE_PROJECT_DIR": "/proj/app"},
     )
     assert found == Found(mine, "claude-code", "call")
 
@@ -68,7 +68,7 @@ def test_after_a_clear_the_file_whose_records_name_the_process_is_the_live_one(t
 def test_the_project_directory_finds_the_newest_file_that_is_really_its_own(tmp_path, write):
     mine = write(f"{APP}/s1.jsonl", user("u1", None, "hi"))
     write(f"{APP}/s2.jsonl", user("u1", None, "hi", cwd="/work.app"))
-    found = find(tmp_path, environment={"CLAUDE_PROJECT_DIR": "/work/app"})
+    found = find(tmp_path, environment={"CLAUDE_PROJECT_DIR": "/proj/app"})
     assert found == Found(mine, "claude-code", "directory")
 
 
@@ -115,7 +115,7 @@ def test_a_session_is_hinted_at_by_the_call_before_the_environment(meta, environ
 @pytest.mark.parametrize(
     ("cwd", "name"),
     [
-        ("/work/my.app_1", "-work-my-app-1"),
+        ("/proj/my.app_1", "-proj-my-app-1"),
         ("C:\\Users\\Jo Doe", "C--Users-Jo-Doe"),
         ("/é/\U0001f600", "-----"),
         ("/" + "a" * 199, "-" + "a" * 199),
