@@ -16,9 +16,9 @@ from mcp import Client
 from sessions import MOMENT, NOON, result_blocks, session_of, turn_for
 from test_tools import answer, service
 
-from mcp_context_server.core.clearing import CLEARED
 from mcp_context_server.core.edits import Replace, apply
 from mcp_context_server.core.intake import take_in
+from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import cut_points, is_thinking
 from mcp_context_server.core.microcompact import microcompact
 from mcp_context_server.core.pipeline import STAGES, plan

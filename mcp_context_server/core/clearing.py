@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.edits import Change, Replace
+from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Block, Message, Messages, is_call, is_result
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.tokens import (
@@ -15,9 +16,6 @@ from mcp_context_server.core.tokens import (
     text_result_tokens,
 )
 from mcp_context_server.core.tool_roles import tool_path
-
-CLEARED = "[Old tool result content cleared]"
-"""How every placeholder begins. Never looked for: what was cleared is known from the edits."""
 
 
 class ToolResult(NamedTuple):

@@ -15,6 +15,7 @@ from mcp_context_server.core.edits import (
     Rewind,
     position,
 )
+from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Message, Messages, is_result
 from mcp_context_server.core.session import Session, fold
 from mcp_context_server.transcripts.base import (
@@ -29,7 +30,6 @@ from mcp_context_server.transcripts.base import (
     Rewound,
     Unreadable,
 )
-from mcp_context_server.transcripts.timeline import CLEARED_RESULT
 
 HOST_WINDOWS = (200_000, 1_000_000)
 """The windows that Claude Code works with, whatever more a model could take."""
@@ -132,7 +132,7 @@ class EntryWriter:
             Change(
                 message_id=message.id,
                 tool_use_id=block["tool_use_id"],
-                block={**block, "content": CLEARED_RESULT},
+                block={**block, "content": CLEARED},
                 reference=block["tool_use_id"],
             )
             for message in (self._view() if wanted else ())

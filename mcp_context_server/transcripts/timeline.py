@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from ..core.markers import CLEARED
 from ..core.messages import Block, Message, Messages, is_result
 from .base import (
     Appended,
@@ -17,9 +18,6 @@ from .base import (
     Rewound,
     Unreadable,
 )
-
-CLEARED_RESULT = "[Old tool result content cleared]"
-"""What a model gets in place of a result that its host cleared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +144,7 @@ class Timeline:
 
     def _without_content(self, block: Block) -> Block:
         if is_result(block) and block["tool_use_id"] in self._cleared:
-            return {**block, "content": CLEARED_RESULT}
+            return {**block, "content": CLEARED}
         return block
 
 

@@ -7,7 +7,7 @@ import pytest
 from conversations import assistant, call, conversation, result, text, user
 from sessions import NOON, result_blocks, session_of, turn_for
 
-from mcp_context_server.core.clearing import CLEARED
+from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.microcompact import clear_queued, microcompact
 from mcp_context_server.core.pipeline import EDITING_BETA, plan

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sessions import MOMENT, result_blocks, session_of, turn_for
 
-from mcp_context_server.core.clearing import CLEARED
 from mcp_context_server.core.edits import Queue, standing
+from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import is_result
 from mcp_context_server.core.session import fold, used_tokens
 from mcp_context_server.core.snip import REASONS, Selection, queue_snip, snip, undo_snip

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reading import events_of, ids, now, of_kind
 
+from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Message
 from mcp_context_server.transcripts.base import (
     Appended,
@@ -15,7 +16,7 @@ from mcp_context_server.transcripts.base import (
     Rewound,
     Unreadable,
 )
-from mcp_context_server.transcripts.timeline import CLEARED_RESULT, timeline
+from mcp_context_server.transcripts.timeline import timeline
 
 REMINDED = "<system-reminder>\n{}\n</system-reminder>"
 
@@ -307,7 +308,7 @@ def test_cleared_results_are_told_and_shown_cleared():
     ]
     shown = timeline(told).messages
     assert [m.id for m in shown] == ["a1", "r1", "a2", "r2"]
-    assert [m.blocks[0].get("content") for m in shown[1::2]] == [CLEARED_RESULT, "kept"]
+    assert [m.blocks[0].get("content") for m in shown[1::2]] == [CLEARED, "kept"]
 
 
 TALK = (
