@@ -1,7 +1,5 @@
 """The MCP resources: what a session holds, to be read without a tool call."""
 
-from urllib.parse import quote
-
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
@@ -10,7 +8,6 @@ from mcp_context_server.errors import SessionNotFound
 from mcp_context_server.identity import Call
 from mcp_context_server.memories import current
 from mcp_context_server.state import App
-from mcp_context_server.tools.surface import Ctx
 
 MEMORY_URI = "context://sessions/{session_id}/memory"
 
@@ -27,9 +24,3 @@ def add_resources(server: MCPServer[App], state: App) -> None:
             raise ResourceNotFoundError(str(error)) from error
         live, _ = await current(state.service, live)
         return render(live.session.memory)
-
-
-async def announce_memory(ctx: Ctx, session_id: str) -> None:
-    """Tell whoever listens for a session's memory that it changed."""
-    uri = MEMORY_URI.replace("{session_id}", quote(session_id, safe=""))
-    await ctx.notify_resource_updated(uri)

@@ -56,11 +56,13 @@ LAYERS = (
     ("counters", {"core", "errors", "ports"}),
     ("transcripts", {"core", "errors", "ports", "transcripts"}),
     ("catalogs", {"core", "errors", "ports"}),
+    ("changes", {"core"}),
     (
         "service",
         {
             "core",
             "catalogs",
+            "changes",
             "errors",
             "ports",
             "results",
