@@ -5,9 +5,9 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 
 from mcp_context_server.core.memory_document import render
 from mcp_context_server.errors import SessionNotFound
-from mcp_context_server.identity import Call
 from mcp_context_server.memories import current
 from mcp_context_server.state import App
+from mcp_context_server.tools.surface import session_of
 
 MEMORY_URI = "context://sessions/{session_id}/memory"
 
@@ -19,7 +19,7 @@ def add_resources(server: MCPServer[App], state: App) -> None:
     async def memory(session_id: str, ctx: Context) -> str:  # pyright: ignore
         """The session's notes as a Markdown document."""
         try:
-            live = await state.identity.session_of(Call(session_id=session_id))
+            live = await session_of(ctx, session_id)
         except SessionNotFound as error:
             raise ResourceNotFoundError(str(error)) from error
         live, _ = await current(state.service, live)

@@ -16,7 +16,6 @@ from mcp import MCPError
 from mcp.server import MCPServer
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
-from mcp.server.mcpserver import Context
 from mcp.server.subscriptions import (
     ListenHandler,
     ResourceUpdated,
@@ -50,7 +49,7 @@ Requested = ServerRequestContext[App, Any]
 
 def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
     """Serve the subscriptions of both eras; made before a handshake tells of them."""
-    subscriptions = Subscriptions(server, state)
+    subscriptions = Subscriptions(state)
     # The SDK has no public way to serve a method but in its low-level constructor.
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     low.add_request_handler(
@@ -67,7 +66,6 @@ def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
 class Subscriptions:
     """Who has asked a server to be told of which resources."""
 
-    server: MCPServer[App]
     state: App
     watching: Watching = field(init=False)
     _streams: dict[str, list[ListenHandler]] = field(default_factory=dict[str, list[ListenHandler]])
@@ -117,12 +115,12 @@ class Subscriptions:
             for handler in handlers:
                 handler.close()
 
-    def _principal(self, ctx: Requested) -> str:
+    @staticmethod
+    def _principal(ctx: Requested) -> str:
         # The tools are loaded after the handshake, which this module is needed for.
         from mcp_context_server.tools.surface import call_of
 
-        context = Context[App](request_context=ctx, mcp_server=self.server)
-        return call_of(context, "").principal
+        return call_of(ctx, "").principal
 
     async def _check(self, session_id: str, principal: str, uri: str) -> None:
         try:
