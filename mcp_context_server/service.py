@@ -400,9 +400,8 @@ class ContextService:
         else:
             live = await self._keep(known, stored)
         if known and entries and self.changes.is_heard(live.record.principal):
-            changed = aspects_of(entries)
-            if title_of(known.session) != title_of(live.session):
-                changed |= {"sessions"}
+            is_renamed = title_of(known.session) != title_of(live.session)
+            changed = aspects_of(entries, is_renamed=is_renamed)
             self.changes.announce(live.record.principal, live.record.session_id, changed)
         return live
 

@@ -7,7 +7,7 @@ is new is announced where it is taken in.
 
 import asyncio
 import logging
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Generator, Hashable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -38,7 +38,7 @@ class Watching:
     _round: "asyncio.Task[None] | None" = None
 
     @contextmanager
-    def of(self, principal: str, session_ids: Iterable[str]) -> Iterator[None]:
+    def of(self, principal: str, session_ids: Iterable[str]) -> Generator[None]:
         """Look at these sessions for as long as the block runs."""
         watcher = object()
         self.see(watcher, principal, session_ids)
@@ -58,7 +58,8 @@ class Watching:
         self._seen.pop(watcher, None)
 
     def _places(self) -> list[Place]:
-        return sorted(frozenset().union(*self._seen.values()))[:MOST_WATCHED]
+        places = {place for seen in self._seen.values() for place in seen}
+        return sorted(places)[:MOST_WATCHED]
 
     async def _look_around(self) -> None:
         """Look at every session again and again, until there is none to look at."""

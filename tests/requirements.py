@@ -157,5 +157,7 @@ REQUIREMENTS: dict[str, str] = {
     "SAFE-1": "Markers of ours inside a conversation's text are text, and nothing else.",
     "SAFE-3": "Files are read below allowed roots only, links resolved first.",
     "OBS-1": "What happened is a structured log line on stderr, with figures and without text.",
+    "OBS-2": "Each edit tells when, what set it off, its stage, what it cleared and the tokens, in "
+    "the status, in the transcript and in `inspect`; the model is told in a line.",
     "SAFE-2": "Key-shaped strings are masked, unless the switch is off.",
 }

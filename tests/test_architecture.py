@@ -67,6 +67,7 @@ LAYERS = (
             "ports",
             "results",
             "answers",
+            "audit",
             "views",
             "files",
             "following",

@@ -30,9 +30,9 @@ TITLE_CHARS = 80
 """Longest title of a session."""
 
 
-def aspects_of(entries: Iterable[Entry]) -> frozenset[Aspect]:
+def aspects_of(entries: Iterable[Entry], *, is_renamed: bool = False) -> frozenset[Aspect]:
     """What these entries change; nothing, where there are none."""
-    changed = frozenset[Aspect]()
+    changed: frozenset[Aspect] = frozenset(("sessions",) if is_renamed else ())
     for entry in entries:
         changed |= _ALWAYS | _ALSO.get(entry_type(entry), frozenset())
     return changed
