@@ -68,12 +68,10 @@ from mcp_context_server.errors import (
 )
 from mcp_context_server.events import emit
 from mcp_context_server.ports import (
-    HookRunner,
     Summarizer,
     SummarizerName,
     SummaryTask,
     Written,
-    no_hooks,
 )
 from mcp_context_server.service import ContextService, Live
 from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
@@ -166,7 +164,6 @@ class Compactor:
     )
     order: tuple[SummarizerName, ...] = ("sampling", "endpoint", "anthropic", "extractive")
     """The chain of `auto`; names for which there is no summarizer are passed over."""
-    hooks: HookRunner = no_hooks
     instruction_files: tuple[str, ...] = ()
     """The project's instruction files, of which a section may be about compaction."""
     _jobs: dict[str, _Job] = field(default_factory=dict[str, _Job])
@@ -347,10 +344,14 @@ class Compactor:
         memory = await anyio.to_thread.run_sync(remember, turn.view[: _end(turn, chosen)])
         contents = await self._contents(live, turn, chosen, memory)
         made = _Making(self.service, chosen, asked, attempt.handle, summary, memory, contents)
-        planned = made.checked(turn)
+        planned, notes = made.checked(turn), chosen.notes
         if told := await self._told_after(live, asked, summary):
-            made = replace(made, told=told)
-            planned = made.checked(turn)
+            try:
+                planned = replace(made, told=told).checked(turn)
+            except _NoSummary:
+                notes = (*notes, "what the hooks said is left out: it takes more than was freed")
+            else:
+                made = replace(made, told=told)
         if not asked.is_dry_run:
             await attempt.progress("writing it down")
             live, planned = await self._commit(live, made, planned)
@@ -364,7 +365,7 @@ class Compactor:
             missing=summary.missing,
             tried=summary.tried,
             retries=summary.retries,
-            notes=chosen.notes,
+            notes=notes,
         )
 
     async def _told_after(self, live: Live, asked: Asked, summary: _Summary) -> Sequence[str]:
@@ -373,7 +374,7 @@ class Compactor:
             return ()
         facts = {"session_id": live.record.session_id, "trigger": asked.trigger}
         told = {**facts, "summary": summary.text, "summarizer": summary.summarizer}
-        return await self.hooks("post_compact", told)
+        return await self.service.hooks("post_compact", told)
 
     async def _commit(
         self, live: Live, made: "_Making", planned: tuple[Compact, Restored]
@@ -425,7 +426,9 @@ class Compactor:
     async def _instructions(self, live: Live, asked: Asked) -> tuple[str, ...]:
         """What is asked of the summary: by the call, by hooks, by the project's file."""
         facts = {"session_id": live.record.session_id, "trigger": asked.trigger}
-        hooked = await self.hooks("pre_compact", {**facts, "instructions": asked.instructions})
+        hooked = await self.service.hooks(
+            "pre_compact", {**facts, "instructions": asked.instructions}
+        )
         filed = [await self._filed(path) for path in self.instruction_files]
         return tuple(text for text in (asked.instructions, *hooked, *filed) if text.strip())
 

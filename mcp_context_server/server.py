@@ -23,7 +23,7 @@ from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
 from mcp_context_server.mirror import MemoryDirectory
-from mcp_context_server.ports import SessionStore
+from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
 from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.state import App
@@ -82,7 +82,15 @@ def build_service(
         files=FileReader(tuple(root.resolve() for root in roots)),
         counters=(AnthropicCounter(key=settings.anthropic_api_key), TiktokenCounter()),
         memory_files=MemoryDirectory(settings.memory_dir) if settings.memory_dir else None,
+        hooks=_hooks(settings.hooks_file) if settings.hooks_file else no_hooks,
     )
+
+
+def _hooks(file: Path) -> HookRunner:
+    """The commands of a hooks file. Raises `InvalidInput`."""
+    from mcp_context_server.hooks import CommandHooks, read_hooks
+
+    return CommandHooks(read_hooks(file))
 
 
 HANDSHAKE = frozenset(

@@ -108,12 +108,14 @@ async def test_instructions_of_call_hook_and_project_file_reach_the_prompt(tmp_p
     seen = []
 
     async def hooks(event, facts):
-        seen.append((event, facts["trigger"]))
+        seen.append((event, facts.get("trigger")))
         return ("Hooked on names.",) if event == "pre_compact" else ("Today is Friday.",)
 
-    made = compactor(GOOD, hooks=hooks, instruction_files=(str(file),))
+    made = compactor(GOOD, instruction_files=(str(file),))
     made.service.files = FileReader((tmp_path,))
-    outcome = await made.compact(await opened(made), Asked(instructions="Keep the flags."))
+    live = await opened(made)
+    made.service.hooks = hooks
+    outcome = await made.compact(live, Asked(instructions="Keep the flags."))
     (task,) = made.summarizers["anthropic"].tasks
     assert task.instructions == ("Keep the flags.", "Hooked on names.", "Keep the ports.")
     assert all(wish in task.prompt for wish in task.instructions)

@@ -229,7 +229,7 @@ async def test_a_message_appended_while_the_memory_is_put_in_place_is_kept():
             await made.service.append("s", "", (late, reply))
         return ()
 
-    made.hooks = meanwhile
+    made.service.hooks = meanwhile
     outcome = await made.compact(live, Asked())
     assert outcome.edit.summarizer == "session_memory"
     assert [m.id for m in outcome.live.session.view[-2:]] == ["late", "reply"]
