@@ -341,7 +341,8 @@ class Compactor:
         """A summary put in place of the range, with what comes back. Raises `_NoSummary`."""
         live, turn, asked = attempt.live, attempt.turn, attempt.asked
         await attempt.progress("putting files back")
-        memory = await anyio.to_thread.run_sync(remember, turn.view[: _end(turn, chosen)])
+        before, own = turn.view[: _end(turn, chosen)], turn.policy.compactable_tools
+        memory = await anyio.to_thread.run_sync(remember, before, own)
         contents = await self._contents(live, turn, chosen, memory)
         made = _Making(self.service, chosen, asked, attempt.handle, summary, memory, contents)
         planned, notes = made.checked(turn), chosen.notes
@@ -589,7 +590,8 @@ class _Making:
             put_in(f"{self.handle}.hook{n}", "hook", text) for n, text in enumerate(self.told, 1)
         )
         attachments = (*restored.messages, *hooked)
-        return with_attachments(turn, self.selection, bare, attachments), restored
+        edit = with_attachments(turn, self.selection, bare, attachments)
+        return edit.model_copy(update={"read_again": restored.again}), restored
 
 
 def _kept(turn: Turn, chosen: Selection) -> Messages:

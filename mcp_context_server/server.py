@@ -17,6 +17,7 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
 from mcp_context_server.core.deferral import AUTO, search_mode
+from mcp_context_server.core.policy import Policy
 from mcp_context_server.counters.anthropic import AnthropicCounter
 from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
@@ -77,13 +78,24 @@ def build_service(
         store=store,
         clock=time.time,
         new_id=new_session_id,
-        policy=settings.policy(),
+        policy=_policy(settings),
         search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
         counters=(AnthropicCounter(key=settings.anthropic_api_key), TiktokenCounter()),
         memory_files=MemoryDirectory(settings.memory_dir) if settings.memory_dir else None,
         hooks=_hooks(settings.hooks_file) if settings.hooks_file else no_hooks,
     )
+
+
+def _policy(settings: Settings) -> Policy:
+    """The policy that sessions start from. Raises `InvalidInput`."""
+    policy = settings.policy()
+    if settings.host_tools_file is None:
+        return policy
+    from mcp_context_server.host_tools import read_host_tools
+
+    named = {**read_host_tools(settings.host_tools_file), **policy.compactable_tools}
+    return Policy(**{**settings.policy_overrides, "compactable_tools": named})
 
 
 def _hooks(file: Path) -> HookRunner:
