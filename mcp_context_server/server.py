@@ -95,7 +95,7 @@ def _policy(settings: Settings) -> Policy:
     from mcp_context_server.host_tools import read_host_tools
 
     named = {**read_host_tools(settings.host_tools_file), **policy.compactable_tools}
-    return Policy(**{**settings.policy_overrides, "compactable_tools": named})
+    return Policy.model_validate({**settings.policy_overrides, "compactable_tools": named})
 
 
 def _hooks(file: Path) -> HookRunner:
