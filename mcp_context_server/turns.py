@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mcp_context_server.answers import prepared_of, snipped_of
+from mcp_context_server.audit import notice_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
 from mcp_context_server.core.caching import first_difference, place_breakpoints, split_system
@@ -235,6 +236,9 @@ async def _answer(service: ContextService, live: Live, asked: Preparing, planned
         changes=changes,
         with_view=asked.output == "view",
     )
+    if prepared.notice is None and before is not None:
+        notice = notice_of(session.edits, after=before.version)
+        prepared = prepared.model_copy(update={"notice": notice})
     sent = prepared.request.max_tokens
     beside = Beside(_system(session, asked), asked.tools, asked.pending, sent)
     service.views.remember(session_id, session, beside)
