@@ -158,7 +158,7 @@ REQUIREMENTS: dict[str, str] = {
     "SAFE-1": "Markers of ours inside a conversation's text are text, and nothing else.",
     "SAFE-3": "Files are read below allowed roots only, links resolved first.",
     "OBS-1": "What happened is a structured log line on stderr, with figures and without text.",
-    "OBS-2": "Every edit of the view can be told with its time, trigger, stage, what it took out and "
-    "the tokens; the model hears in a line that its view was changed.",
+    "OBS-2": "Every edit of the view can be told with its time, trigger, stage, what it took out "
+    "and the tokens; the model hears in a line that its view was changed.",
     "SAFE-2": "Key-shaped strings are masked, unless the switch is off.",
 }
