@@ -7,6 +7,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from mcp_context_server.hosts.registration import Standing
 from mcp_context_server.inspection import Inspection, Point, Share
 from mcp_context_server.results import Status
 
@@ -118,6 +119,18 @@ def share_table(title: str, shares: Sequence[Share], used: int) -> Table:
     for share in shares:
         part = f"{100 * share.tokens / max(1, used):.1f} %"
         table.add_row(Text(share.name), f"{share.tokens:,}", part, str(share.results))
+    return table
+
+
+def host_table(found: Sequence[Standing]) -> Table:
+    """The hosts, whether they are here, and where this server is registered."""
+    table = Table("host", "here", "scope", "registered", "file", box=None, pad_edge=False)
+    for each in found:
+        registered = {"registered": "yes", "not registered": "no"}.get(each.state, each.state)
+        style = {"yes": "green", "no": "dim"}.get(registered, "bold red")
+        shown = Text(str(each.path), overflow="fold")
+        here = "yes" if each.is_found else "no"
+        table.add_row(each.host.name, here, each.scope, Text(registered, style=style), shown)
     return table
 
 
