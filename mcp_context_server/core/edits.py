@@ -408,18 +408,22 @@ def apply(view: Messages, edit: Edit) -> Messages:
 
 
 def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """The entries that count, each with its sequence number, from 1.
+    """The entries that count, each with its sequence number, from 1."""
+    return standing_of(list(enumerate(entries, start=1)))
+
+
+def standing_of(numbered: Sequence[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    """Of numbered entries, in order, those that count.
 
     Left out are the undone and the undos; an undo can be undone as well.
     """
     undone: set[int] = set()
-    for sequence in range(len(entries), 0, -1):
-        entry = entries[sequence - 1]
+    for sequence, entry in reversed(numbered):
         if isinstance(entry, Undo) and sequence not in undone:
             undone.add(entry.sequence)
     return [
         (sequence, entry)
-        for sequence, entry in enumerate(entries, start=1)
+        for sequence, entry in numbered
         if sequence not in undone and not isinstance(entry, Undo)
     ]
 
