@@ -369,7 +369,7 @@ class Policy(BaseModel):
     """Conversation since the last update from which a stop is held up to ask for the memory."""
     hook_named_files: int = Field(default=15, ge=0)
     """Files, and to-dos, that a compaction's instructions name at most."""
-    hook_transcript_bytes: int = Field(default=16_000_000, ge=1)
+    hook_transcript_bytes: int = Field(default=8_000_000, ge=1)
     """How much of the end of a transcript is read for what a conversation hands over."""
 
     # ── tool search ──────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from platformdirs import user_state_path
 from transcripts.claude import answer, boundary, lines, reply, summary, user
 
 from mcp_context_server.core.policy import Policy
@@ -16,7 +17,7 @@ from mcp_context_server.hosts.hooks.events import EVENTS, KEEP, MEMORY_TOOL, Eve
 from mcp_context_server.hosts.hooks.figures import Figures, figures
 from mcp_context_server.hosts.hooks.run import answer as answer_hook
 from mcp_context_server.hosts.hooks.run import is_hook
-from mcp_context_server.hosts.hooks.state import State
+from mcp_context_server.hosts.hooks.state import State, user_state_directory
 from mcp_context_server.settings import PREFIX, REFERENCE_VARIABLES
 
 SESSION = "11111111-2222"
@@ -308,7 +309,7 @@ def test_a_hook_answers_without_importing_the_server_or_the_command_line(tmp_pat
 import io, sys
 from pathlib import Path
 from mcp_context_server.hosts.hooks.run import answer
-from mcp_context_server.hosts.hooks.state import State
+from mcp_context_server.hosts.hooks.state import State, user_state_directory
 for event in ("user-prompt-submit", "stop"):
     answer(["hook", event], b'{{"transcript_path": "/no"}}', State(Path({str(state)!r})))
 print({{"mcp", "pydantic", "click", "anyio", "rich"}} & set(sys.modules))
@@ -351,3 +352,11 @@ def test_the_log_does_not_grow_without_end(tmp_path):
     assert (tmp_path / "hooks.log").read_text() == "c" * 700_000 + "\n"
     (tmp_path / "file").touch()
     State(tmp_path / "file").log("nobody hears this")
+
+
+def test_the_state_directory_is_the_systems_own():
+    assert State.of_user().directory == user_state_path("mcp-context-server", appauthor=False)
+    for platform in ("darwin", "win32"):
+        found = user_state_directory({"HOME": "/h"}, platform)
+        assert found.is_relative_to("/h")
+        assert found.name == "mcp-context-server"

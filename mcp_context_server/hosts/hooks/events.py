@@ -5,10 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_context_server.core.markers import neutralise
-from mcp_context_server.core.redact import redact
-from mcp_context_server.core.text import one_line
-from mcp_context_server.core.tool_roles import tool_path, tool_role
 from mcp_context_server.hosts.hooks.figures import Figures, Level, figures
 from mcp_context_server.hosts.hooks.state import State
 from mcp_context_server.hosts.hooks.tail import (
@@ -141,6 +137,8 @@ KEEP = (
 
 def _worth_keeping(event: Event) -> Iterator[str]:
     """Files changed, open to-dos and the newest request, from the end of the transcript."""
+    from mcp_context_server.core.tool_roles import tool_path, tool_role
+
     changed, todos, asked = dict[str, None](), list[str](), ""
     for record in records(event.transcript, most_bytes=SCAN_BYTES):
         if is_boundary(record):
@@ -267,4 +265,8 @@ def _context(event: str, text: str) -> dict[str, Any]:
 
 def _safe(text: str, chars: int) -> str:
     """A conversation's text on one line, without secrets, and without power as our markers."""
+    from mcp_context_server.core.markers import neutralise
+    from mcp_context_server.core.redact import redact
+    from mcp_context_server.core.text import one_line
+
     return redact(neutralise(one_line(text, chars)))

@@ -3,7 +3,8 @@
 import json
 import os
 import re
-from contextlib import suppress
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -22,9 +23,7 @@ class State:
 
     @classmethod
     def of_user(cls) -> "State":
-        from platformdirs import user_state_path
-
-        return cls(user_state_path("mcp-context-server", appauthor=False))
+        return cls(user_state_directory(os.environ, sys.platform))
 
     def read(self, kind: str, key: str) -> dict[str, Any]:
         """What was kept under a key; empty where nothing was, or nothing that can be read."""
@@ -55,9 +54,8 @@ class State:
     def prune(self, before: float) -> None:
         """Forget what was kept before a time, in seconds since the epoch."""
         for path in self.directory.glob("*/*.json"):
-            with suppress(OSError):
-                if path.stat().st_mtime < before:
-                    path.unlink()
+            if path.stat().st_mtime < before:
+                path.unlink(missing_ok=True)
 
     def log(self, text: str) -> None:
         """Add a line to the log; where that can't be done, nobody can be told."""
@@ -78,3 +76,17 @@ class State:
 
             key = "~" + hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         return self.directory / kind / f"{key}.json"
+
+
+def user_state_directory(environ: Mapping[str, str], platform: str) -> Path:
+    """The directory that `platformdirs` names, which takes longer to import than a hook may."""
+    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    match platform:
+        case "darwin":
+            base = home / "Library" / "Application Support"
+        case "win32":
+            base = Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        case _:
+            given = environ.get("XDG_STATE_HOME", "").strip()
+            base = Path(given) if given else home / ".local" / "state"
+    return base / "mcp-context-server"
