@@ -25,7 +25,7 @@ Answer = dict[str, Any] | str | None
 MEMORY_TOOL = "session_memory_update"
 CLEARED_SECONDS = 120
 """How long after a conversation's end a new one in its directory counts as its continuation."""
-SCAN_BYTES = 2 << 20
+SCAN_BYTES = 1 << 20
 """How far back is looked for what a summary must keep."""
 REQUEST_CHARS = 300
 HOST = "claude-code"
