@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, ServerRequestContext
@@ -27,7 +27,7 @@ from mcp_context_server.identity import HostHint, Identity, no_hint
 from mcp_context_server.mirror import MemoryDirectory
 from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
 from mcp_context_server.service import ContextService
-from mcp_context_server.settings import Settings
+from mcp_context_server.settings import Settings, sqlite_path
 from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
@@ -62,14 +62,6 @@ def open_store(url: str) -> SessionStore:
         return SQLiteStore(path, synchronous=options.get("synchronous", ["full"])[-1].upper())
     message = f"The store {url!r} is not known. Use sqlite:///PATH or memory:"
     raise InvalidInput(message)
-
-
-def sqlite_path(url: str) -> Path | None:
-    """The file that a `sqlite:///PATH` URL names."""
-    parts = urlsplit(url)
-    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
-        return None
-    return Path(unquote(parts.path[1:]))
 
 
 def build_service(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from mcp_context_server.hosts import OwnTranscript
+from mcp_context_server.hosts.own import OwnTranscript
 from mcp_context_server.server import (
     build_server,
     build_service,

@@ -410,11 +410,15 @@ def apply(view: Messages, edit: Edit) -> Messages:
 
 
 def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """The entries that count, each with its sequence number, from 1.
+    """The entries that count, each with its sequence number, from 1."""
+    return standing_of(list(enumerate(entries, start=1)))
+
+
+def standing_of(numbered: Sequence[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    """Of numbered entries, in order, those that count.
 
     Left out are the undone and the undos; an undo can be undone as well.
     """
-    numbered = list(enumerate(entries, start=1))
     gone = undone(numbered)
     return [(n, e) for n, e in numbered if n not in gone and not isinstance(e, Undo)]
 
