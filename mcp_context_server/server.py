@@ -46,8 +46,9 @@ def new_session_id() -> str:
 
 
 def open_store(url: str) -> SessionStore:
-    """The store of a URL: `sqlite:///PATH` or `memory:`; an absolute path makes four slashes.
+    """The store of a URL: `sqlite:///PATH`, `postgresql://…` or `memory:`.
 
+    An absolute path makes four slashes. A database is connected to by the first call.
     `?synchronous=normal` gives up the newest writes at a power failure for speed.
     Raises `InvalidInput`, `StoreUnavailable`.
     """
@@ -57,8 +58,23 @@ def open_store(url: str) -> SessionStore:
     if path is not None:
         options = parse_qs(parts.query)
         return SQLiteStore(path, synchronous=options.get("synchronous", ["full"])[-1].upper())
-    message = f"The store {url!r} is not known. Use sqlite:///PATH or memory:"
+    if parts.scheme in ("postgresql", "postgres"):
+        return _postgres(url)
+    message = f"The store {url!r} is not known. Use sqlite:///PATH, postgresql://… or memory:"
     raise InvalidInput(message)
+
+
+def _postgres(url: str) -> SessionStore:
+    """Raises `InvalidInput` where the extra is not installed."""
+    try:
+        from mcp_context_server.stores.postgres import PostgresStore
+    except ImportError as error:
+        message = (
+            "A PostgreSQL store needs an extra: pip install 'mcp-context-server[postgres]'. "
+            f"({error})"
+        )
+        raise InvalidInput(message) from error
+    return PostgresStore(url)
 
 
 def sqlite_path(url: str) -> Path | None:

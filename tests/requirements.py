@@ -146,6 +146,9 @@ REQUIREMENTS: dict[str, str] = {
         "Originals of everything cleared, spilled or compacted stay, and `recall` finds them by "
         "reference, by message id or by full-text search, in pages."
     ),
+    "STORE-4": (
+        "Sessions go by age or size only when that is asked for; a deleted one is gone whole."
+    ),
     # ── serving ──
     # ── hosts ──
     "HOST-2": "`inspect` shows where a transcript's context went, as tables and as JSON.",
