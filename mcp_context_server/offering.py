@@ -19,4 +19,4 @@ def offer(server: MCPServer[App], state: App, tools: str) -> None:
             registered[made.name] = made
     add_prompts(server)
     add_memory_prompts(server)
-    add_resources(server, state)
+    add_resources(server)

@@ -29,6 +29,7 @@ from mcp_context_server.settings import Settings
 from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.subscriptions import serve_subscriptions
 
 if TYPE_CHECKING:
     from mcp_context_server.compacting import Compactor
@@ -146,6 +147,7 @@ def build_server(
         lifespan=lifespan,
         log_level="WARNING",
     )
+    state.subscriptions = serve_subscriptions(server, state)
     is_complete = False
 
     async def complete(ctx: ServerRequestContext[App], call_next: CallNext) -> Any:
