@@ -60,12 +60,14 @@ from mcp_context_server.ports import (
     Countable,
     MemoryFiles,
     Numbered,
+    Receipt,
     SessionIds,
     SessionRecord,
     SessionStore,
     Stored,
     TokenCounter,
 )
+from mcp_context_server.receipts import digest_of, receipt_of, redeemed
 from mcp_context_server.views import GivenViews
 
 if TYPE_CHECKING:
@@ -212,11 +214,13 @@ class ContextService:
         decide: Callable[[Live], Awaitable[Sequence[Entry]]],
         *,
         expected_version: int | None = None,
+        receipt: Callable[[int], Receipt] | None = None,
     ) -> Live:
         """Append what `decide` makes of the session as it stands; nothing, if it makes nothing.
 
         Where another writer got in between, it is decided again on what stands then; with
-        an `expected_version` that is a `VersionConflict` instead.
+        an `expected_version` that is a `VersionConflict` instead. `receipt` makes what is
+        kept with the entries, given the version after them.
         """
         async with self._locks.setdefault(session_id, anyio.Lock()):
             for attempt in range(WRITE_ATTEMPTS):
@@ -228,7 +232,8 @@ class ContextService:
                 if not entries:
                     return live
                 try:
-                    await self.store.append(session_id, entries, version=version)
+                    kept = receipt(version + len(entries)) if receipt else None
+                    await self.store.append(session_id, entries, version=version, receipt=kept)
                 except VersionConflict:
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
@@ -261,22 +266,43 @@ class ContextService:
         *,
         usage: Mapping[str, Any] | None = None,
         expected_version: int | None = None,
+        key: str = "",
     ) -> tuple[Live, Intake]:
         """Append messages, mended where they are not legal; those known already are passed over.
 
-        Oversized results are spilled at once: nothing of them was sent or cached yet.
+        Oversized results are spilled at once: nothing of them was sent or cached yet. With a
+        `key` the same append is applied once, however often it comes, and answered the same.
         """
         refuse_doubles(messages)
-        intake = Intake((), ())
+        intake, digest = Intake((), ()), digest_of(messages, usage) if key else ""
 
         async def decide(live: Live) -> Sequence[Entry]:
             nonlocal intake
+            if key and (answer := await self.store.receipt(session_id, key)) is not None:
+                intake = redeemed(key, digest, answer)
+                return ()
             intake = await self._intake(live, messages, usage)
             edits = spill_appended(live.session, intake.entries, self.moment())
             intake = replace(intake, entries=(*intake.entries, *edits), spilled=spilled_by(edits))
             return intake.entries
 
-        live = await self.write(session_id, principal, decide, expected_version=expected_version)
+        def receipt(version: int) -> Receipt:
+            return receipt_of(key, digest, intake, version)
+
+        try:
+            live = await self.write(
+                session_id,
+                principal,
+                decide,
+                expected_version=expected_version,
+                receipt=receipt if key else None,
+            )
+        except VersionConflict:
+            live = await self.load(session_id, principal)
+            answer = await self.store.receipt(session_id, key) if key else None
+            if answer is None:
+                raise
+            intake = redeemed(key, digest, answer)
         return live, intake
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
