@@ -10,7 +10,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import anyio
 from psycopg import AsyncConnection, Error, OperationalError
@@ -50,6 +49,7 @@ from mcp_context_server.stores.rows import (
     refuse_unstorable,
     session_record,
 )
+from mcp_context_server.stores.urls import shown
 
 T = TypeVar("T")
 Connection = AsyncConnection[tuple[Any, ...]]
@@ -58,8 +58,8 @@ Work = Callable[[Connection], Awaitable[T]]
 CONNECTIONS = 10
 """Most connections of one replica."""
 
-PATIENCE_SECONDS = 20.0
-"""How long a call waits for a server that restarts before it is an error."""
+WAIT_SECONDS = 1.0
+"""How long one of the connections is waited for before it is looked at what the matter is."""
 
 RETRY_SECONDS = 0.05
 """The first pause before a lost connection is made again; it doubles up to a second."""
@@ -76,7 +76,7 @@ class PostgresStore:
         url: str,
         *,
         connections: int = CONNECTIONS,
-        patience_seconds: float = PATIENCE_SECONDS,
+        patience_seconds: float,
     ) -> None:
         self._url, self._size, self._patience = url, connections, patience_seconds
         self._opening = anyio.Lock()
@@ -164,8 +164,10 @@ class PostgresStore:
                 async with (await self._connected()).connection() as db:
                     return await work(db)
             except (Error, PoolTimeout, NewerSchema) as error:
-                if not _is_passing(error) or anyio.current_time() + pause >= deadline:
+                if not _is_passing(error):
                     raise self._unavailable(error) from error
+                if anyio.current_time() + pause >= deadline:
+                    raise self._unavailable(await self._cause(error)) from error
             await anyio.sleep(pause)
             pause = min(1.0, max(RETRY_SECONDS, 2 * pause))
 
@@ -183,12 +185,21 @@ class PostgresStore:
                     open=False,
                     configure=_configure,
                     kwargs={"autocommit": True, **_DEFAULTS},
-                    timeout=max(self._patience, 1.0),
-                    reconnect_timeout=0,
+                    timeout=WAIT_SECONDS,
+                    reconnect_timeout=0,  # the wait for a server is ours
                 )
                 await pool.open()
                 self._pool = pool
         return self._pool
+
+    async def _cause(self, error: Exception) -> Exception:
+        """Why no connection can be had, where a wait for one only timed out."""
+        if isinstance(error, PoolTimeout):
+            try:
+                await (await _connect(self._url)).close()
+            except Error as cause:
+                return cause
+        return error
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         message = (
@@ -221,14 +232,6 @@ async def _configure(connection: Connection) -> None:
     await connection.execute(
         "SELECT set_config('search_path', %s, false)", (f"{SCHEMA}, public",), prepare=False
     )
-
-
-def shown(url: str) -> str:
-    """A database's URL without its password or its options."""
-    parts = urlsplit(url)
-    user = f"{parts.username}@" if parts.username else ""
-    port = f":{parts.port}" if parts.port else ""
-    return f"postgresql://{user}{parts.hostname or ''}{port}{parts.path}"
 
 
 def _is_passing(error: Exception) -> bool:

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,12 @@ from mcp_context_server.stores.rows import (
     refuse_unstorable,
     session_record,
 )
-from mcp_context_server.stores.sqlite_schema import add_passage, migrate
+from mcp_context_server.stores.sqlite_schema import (
+    MIGRATIONS,
+    add_passage,
+    migrate,
+    migrations_made,
+)
 
 T = TypeVar("T")
 
@@ -152,6 +157,22 @@ class SQLiteStore:
             raise StoreUnavailable(message) from error
 
 
+FAULTS_TOLD = 3
+
+
+def faults_of(path: Path) -> Iterator[str]:
+    """What SQLite finds wrong with a file, the first of it; nothing where it is whole."""
+    try:
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+        try:
+            found = db.execute(f"PRAGMA quick_check({FAULTS_TOLD})").fetchall()
+        finally:
+            db.close()
+    except sqlite3.Error as error:
+        found = [(str(error),)]
+    yield from (" ".join(row[0].split()) for row in found if row != ("ok",))
+
+
 def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -163,8 +184,9 @@ def _connect(path: Path, synchronous: str) -> sqlite3.Connection:
         db.execute(f"PRAGMA synchronous = {'NORMAL' if synchronous == 'NORMAL' else 'FULL'}")
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA secure_delete = ON")
-        with _writing(db):
-            migrate(db)
+        if migrations_made(db) < len(MIGRATIONS):
+            with _writing(db):
+                migrate(db)
     except BaseException:
         db.close()
         raise

@@ -107,10 +107,7 @@ MIGRATIONS: tuple[Migration, ...] = (_SESSIONS, _CATALOGS, _UPKEEP, _make_passag
 
 def migrate(db: sqlite3.Connection) -> None:
     """Bring the tables up to date, inside a transaction. Raises `sqlite3.DatabaseError`."""
-    made = db.execute("PRAGMA user_version").fetchone()[0]
-    if made > len(MIGRATIONS):
-        message = f"it was written by a newer version of this server (schema {made})"
-        raise sqlite3.DatabaseError(message)
+    made = migrations_made(db)
     for migration in MIGRATIONS[made:]:
         if isinstance(migration, str):
             for statement in migration.split(";"):
@@ -118,6 +115,15 @@ def migrate(db: sqlite3.Connection) -> None:
         else:
             migration(db)
     db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def migrations_made(db: sqlite3.Connection) -> int:
+    """How many schema changes were made. Raises `sqlite3.DatabaseError` for those to come."""
+    made = db.execute("PRAGMA user_version").fetchone()[0]
+    if made > len(MIGRATIONS):
+        message = f"it was written by a newer version of this server (schema {made})"
+        raise sqlite3.DatabaseError(message)
+    return made
 
 
 def add_passage(db: sqlite3.Connection, session_id: str, entries: range, text: str) -> None:
