@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mcp_context_server.core.recall import Found
 from mcp_context_server.core.window import State
 
 
@@ -452,6 +453,18 @@ class Hit(BaseModel):
     tool: str | None = None
     snippet: str
     tokens: int
+
+
+def hit_of(found: Found) -> Hit:
+    """What is told of a place that a search found."""
+    return Hit(
+        reference=found.reference,
+        message_id=found.message_id,
+        role=found.role,
+        tool=found.tool,
+        snippet=found.snippet,
+        tokens=found.tokens,
+    )
 
 
 class Recalled(Result):
