@@ -38,9 +38,10 @@ from mcp_context_server.core.edits import (
     apply,
     position,
 )
+from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
-from mcp_context_server.core.messages import Message, Messages, is_call, is_result
+from mcp_context_server.core.messages import Message, Messages, is_call, is_prompt, is_result
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery import RecoveryState, after_success
@@ -188,6 +189,8 @@ class Session:
     memory: SessionMemory = field(default_factory=SessionMemory)
     told: Mark = field(default_factory=Mark)
     """How far the conversation has come, whatever has left the view since."""
+    growth: Growth = field(default_factory=Growth)
+    """The window at each response so far, across boundaries."""
 
     family: str = field(init=False, default="")
     """The tokenizer family of its model."""
@@ -329,9 +332,12 @@ class _Ledger:
         self.media, self.tools = session.media, session.tools_tally.total
         self.recovery, self.made_up = session.recovery, session.made_up
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
+        self.growth = session.growth
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
+        if is_prompt(message):
+            self.growth = self.growth.prompted()
         self._anchor(message, tally)
         self.tally = self.tally + tally
         self.told_tokens += tally.total
@@ -356,6 +362,8 @@ class _Ledger:
             newest = usage or self.anchor.usage
             chunks = self.anchor.chunks + tally
             self.anchor = replace(self.anchor, usage=newest, chunks=chunks, last=message.id)
+            if usage is not None:
+                self.growth = _grown(self.growth, self.anchor)
         elif usage is not None:
             response = message.api_message_id
             self._report(Anchor(usage, self.tally, tally, response, last=message.id))
@@ -368,6 +376,7 @@ class _Ledger:
                 reported=anchor.usage.prompt - self.anchor.tokens,
             )
         self.anchor = anchor
+        self.growth = _grown(self.growth, anchor)
         self.overhead = _overhead(self.overhead, anchor, self.calibration.factor)
 
     def _pair(self, message: Message) -> None:
@@ -394,7 +403,13 @@ class _Ledger:
             recovery=self.recovery,
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
+            growth=self.growth,
         )
+
+
+def _grown(growth: Growth, anchor: Anchor) -> Growth:
+    usage = anchor.usage
+    return growth.reported(anchor.response, usage.prompt, usage.cache_read)
 
 
 def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead | None:
@@ -580,7 +595,8 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
 def _anchored(session: Session, anchor: Anchor) -> Session:
     anchor = replace(anchor, tools=session.tools_tally.total)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
-    return replace(session, anchor=anchor, overhead=overhead)
+    growth = _grown(session.growth, anchor)
+    return replace(session, anchor=anchor, overhead=overhead, growth=growth)
 
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:
@@ -663,6 +679,7 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         staged=(),
         delegated=(),
         breaker=_after_compaction(session, edit),
+        growth=session.growth.compacted(edit.trigger),
     )
 
 
