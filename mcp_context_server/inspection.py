@@ -37,7 +37,7 @@ class Point(BaseModel):
 
     turn: int
     """The prompt it belongs to, from 1."""
-    at: str | None
+    at: str | None = None
     tokens: int
     """Of the prompt, as the API reported it."""
     cached_tokens: int
@@ -86,13 +86,15 @@ class Compaction(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     turn: int
-    at: str | None
-    trigger: str | None
-    tokens_before: int | None
-    tokens_after: int | None
+    at: str | None = None
+    trigger: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    next_prompt_tokens: int | None = None
+    """Of the first response after it."""
     needed: int
     """Names that the assistant used soon after and could only know from before."""
-    recall: float | None
+    recall: float | None = None
     """The share of those that the shortened context still held; None where there were none."""
     lost: tuple[str, ...]
     """The first of those that it did not."""
@@ -151,7 +153,7 @@ def inspect(path: Path, format: str = "auto", *, mask: bool = True) -> Inspectio
         responses=len({m.api_message_id or m.id for m in messages if m.role == "assistant"}),
         growth=tuple(map(_point, told)),
         costs=tuple(_turn_costs(told)),
-        compactions=tuple(map(_compaction, cuts(events))),
+        compactions=tuple(_compactions(events, told)),
         parts=_parts(session, status.breakdown),
         by_tool=shares_of(found, lambda c: c.tool or "(unknown)"),
         by_file=shares_of((c for c in found if c.path), lambda c: c.path),
@@ -220,7 +222,15 @@ def _spent(costs: Iterable[Cost]) -> Spent:
     )
 
 
-def _compaction(cut: Cut) -> Compaction:
+def _compactions(events: Iterable[Event], told: Iterable[Response]) -> Iterator[Compaction]:
+    found = tuple(cuts(events))
+    after = [response.usage.prompt for response in told if response.boundary is not None]
+    # Where two follow each other without a response between them, it is not known whose it is.
+    known = after if len(after) == len(found) else [None] * len(found)
+    return map(_compaction, found, known)
+
+
+def _compaction(cut: Cut, next_prompt_tokens: int | None) -> Compaction:
     needed = len(cut.needed)
     return Compaction(
         turn=cut.turn,
@@ -228,6 +238,7 @@ def _compaction(cut: Cut) -> Compaction:
         trigger=cut.event.trigger,
         tokens_before=cut.event.tokens_before,
         tokens_after=cut.event.tokens_after,
+        next_prompt_tokens=next_prompt_tokens,
         needed=needed,
         recall=1 - len(cut.lost) / needed if needed else None,
         lost=cut.lost[:MOST_LOST],

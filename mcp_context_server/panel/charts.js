@@ -526,10 +526,12 @@ function editList(edits) {
   return h("ol", { class: "edits" }, [...edits].reverse().map((edit) => {
     const what = edit.type === "replace" ? STAGES[edit.stage] ?? edit.stage ?? "replaced" : edit.type.replaceAll("_", " ");
     const count = edit.references?.length ?? 0;
-    const freed = edit.tokens_freed ?? ((edit.tokens_before ?? 0) - (edit.tokens_after ?? 0));
+    const [before, after] = [edit.tokens_before, edit.tokens_after];
+    const figure = edit.tokens_freed > 0 ? `−${told.tokens(edit.tokens_freed)}`
+      : before ? `${told.tokens(before)}${after ? ` → ${told.tokens(after)}` : " before"}` : "";
     return h("li", {},
       h("span", { class: "dim num" }, told.time(edit.at) || `#${edit.sequence}`),
       h("span", {}, what, h("span", { class: "dim" }, [edit.trigger ? ` · ${edit.trigger}` : "", count ? ` · ${told.count(count, "original")}` : ""].join(""))),
-      h("span", { class: "num" }, freed > 0 ? `−${told.tokens(freed)}` : ""));
+      h("span", { class: "num" }, figure));
   }));
 }

@@ -48,7 +48,7 @@ function show() {
   const when = (data) => (isWhole ? data : null);
   put("tool", when({ rows: status.by_tool ?? [], used: used_tokens }), ({ rows, used }) => rows.length ? section("By tool", { half: true }, barRows(rows.map((row) => ({ tool: row.name, ...row })), { total: used })) : null);
   put("file", when({ rows: status.by_file ?? [], used: used_tokens }), ({ rows, used }) => rows.length ? section("By file", { half: true }, barRows(rows.map((row) => ({ file: row.name, ...row })), { total: used })) : null);
-  put("memory", when({ told: status.memory ?? {}, memory }), memorySection);
+  put("memory", when({ told: status.memory ?? {}, memory, half: Boolean(status.tools) }), memorySection);
   put("tools", when(status.tools ?? null), toolsSection);
   put("edits", when({ edits: status.edits ?? [] }), editsSection);
   document.getElementById("foot").textContent = status.formula
@@ -109,10 +109,10 @@ function question({ tool_use_id: id }) {
     h("button", { "data-key": "keep", onclick: keep }, "Keep it"));
 }
 
-function memorySection({ told: { version, total_tokens, due, reason }, memory: read }) {
+function memorySection({ told: { version, total_tokens, due, reason }, memory: read, half }) {
   const sections = (read?.sections ?? []).filter((each) => each.tokens > 0);
   const lead = [version ? `${told.tokens(total_tokens ?? 0)} tokens of notes that outlive every compaction.` : "", due ? `Due for an update: ${reason}.` : ""].filter(Boolean).join(" ");
-  return section("Session memory", { half: true, lead },
+  return section("Session memory", { half, lead },
     sections.length ? h("ul", { class: "rows" }, sections.map((each) => h("li", { class: "row" },
       h("span", { class: "name" }, each.name),
       h("span", { class: "num" }, told.tokens(each.tokens), h("span", { class: "dim part" }, `${told.short(each.room)} free`)),

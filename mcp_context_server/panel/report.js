@@ -95,9 +95,10 @@ function compaction(cut, most) {
   return h("li", { class: "cut" },
     h("p", { class: "when" }, h("b", {}, `Turn ${cut.turn}`), [cut.trigger, told.time(cut.at)].filter(Boolean).join(" · ")),
     h("div", {},
-      h("div", { class: "shrink" }, bar(cut.tokens_before, "before"), bar(cut.tokens_after, "after")),
+      h("div", { class: "shrink" }, bar(cut.tokens_before, "before"), bar(cut.tokens_after ?? cut.next_prompt_tokens, "after")),
       h("p", { class: "figures" },
         cut.tokens_before ? h("span", {}, `${told.tokens(cut.tokens_before)}${cut.tokens_after ? ` → ${told.tokens(cut.tokens_after)}` : ""} tokens`) : null,
+        cut.next_prompt_tokens ? h("span", {}, `${told.tokens(cut.next_prompt_tokens)} in the next prompt`) : null,
         h("span", {}, cut.recall === null || cut.recall === undefined ? "Nothing from before was needed again." : `Kept ${kept} of ${told.count(cut.needed, "name")} needed next (${Math.round(100 * cut.recall)} %)`)),
       cut.lost.length ? h("details", {}, h("summary", {}, `The ${cut.needed - kept} it lost`),
         h("ul", { class: "names" }, cut.lost.map((name) => h("li", {}, name)), more > 0 ? h("li", {}, `and ${more} more`) : null)) : null));
