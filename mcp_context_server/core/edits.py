@@ -412,16 +412,18 @@ def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
 
     Left out are the undone and the undos; an undo can be undone as well.
     """
-    undone: set[int] = set()
-    for sequence in range(len(entries), 0, -1):
-        entry = entries[sequence - 1]
-        if isinstance(entry, Undo) and sequence not in undone:
-            undone.add(entry.sequence)
-    return [
-        (sequence, entry)
-        for sequence, entry in enumerate(entries, start=1)
-        if sequence not in undone and not isinstance(entry, Undo)
-    ]
+    numbered = list(enumerate(entries, start=1))
+    gone = undone(numbered)
+    return [(n, e) for n, e in numbered if n not in gone and not isinstance(e, Undo)]
+
+
+def undone(numbered: Sequence[tuple[int, Entry]]) -> set[int]:
+    """Sequence numbers of the undone entries: of these, and of those before them."""
+    gone: set[int] = set()
+    for sequence, entry in reversed(numbered):
+        if isinstance(entry, Undo) and sequence not in gone:
+            gone.add(entry.sequence)
+    return gone
 
 
 def project(entries: Sequence[Entry]) -> Messages:

@@ -41,7 +41,14 @@ from mcp_context_server.core.edits import (
 from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
-from mcp_context_server.core.messages import Message, Messages, is_call, is_prompt, is_result
+from mcp_context_server.core.messages import (
+    Message,
+    Messages,
+    is_call,
+    is_prompt,
+    is_result,
+    message_text,
+)
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery import RecoveryState, after_success
@@ -70,6 +77,9 @@ from mcp_context_server.core.window import Window, window
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
 
+
+OPENING_CHARS = 200
+"""How much is remembered of a session's first request."""
 
 PREVIOUS_VIEWS = 3
 """Boundaries behind which a host may go back; further back it can't be followed."""
@@ -191,6 +201,8 @@ class Session:
     """How far the conversation has come, whatever has left the view since."""
     growth: Growth = field(default_factory=Growth)
     """The window at each response so far, across boundaries."""
+    opening: str = ""
+    """How the first request of a person begins, if there was one."""
 
     family: str = field(init=False, default="")
     """The tokenizer family of its model."""
@@ -333,6 +345,7 @@ class _Ledger:
         self.recovery, self.made_up = session.recovery, session.made_up
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
         self.growth = session.growth
+        self.opening = session.opening
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
@@ -342,6 +355,7 @@ class _Ledger:
         self.tally = self.tally + tally
         self.told_tokens += tally.total
         self.told_calls += len(message.calls)
+        self.opening = self.opening or _opening(message)
         if tally.image or tally.document:
             self.media = self.media + media_of(message)
         if message.calls or message.results:
@@ -404,12 +418,21 @@ class _Ledger:
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
             growth=self.growth,
+            opening=self.opening,
         )
 
 
 def _grown(growth: Growth, anchor: Anchor) -> Growth:
     usage = anchor.usage
     return growth.reported(anchor.response, usage.prompt, usage.cache_read)
+
+
+def _opening(message: Message) -> str:
+    """How a person's request begins; empty for a host's command, and for what is no request."""
+    if not is_prompt(message):
+        return ""
+    text = message_text(message).strip()
+    return "" if text.startswith(("/", "<")) else text[:OPENING_CHARS]
 
 
 def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead | None:
