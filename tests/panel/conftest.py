@@ -60,16 +60,17 @@ def tab(browser):
 
     @asynccontextmanager
     async def opened(*, width: int = 1100, expected: tuple[str, ...] = (), **options):
-        said: list[str] = []
+        said: list[tuple[str, str]] = []
         context = await browser.new_context(viewport={"width": width, "height": 900}, **options)
         page = await context.new_page()
         page.set_default_timeout(15_000)
-        page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: said.append(f"error: {error}"))
+        page.on("console", lambda message: said.append((message.type, message.text)))
+        page.on("pageerror", lambda error: said.append(("error", str(error))))
         try:
             yield page
         finally:
             await context.close()
-        assert [line for line in said if not any(e in line for e in expected)] == []
+        bad = [text for kind, text in said if kind in ("error", "warning")]
+        assert [text for text in bad if not any(each in text for each in expected)] == []
 
     return opened
