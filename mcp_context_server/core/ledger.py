@@ -66,9 +66,8 @@ class Ledger:
         changed = [place for place, old in enumerate(before) if old is not after[place]]
         for place in changed:
             tokens[place] = message_tokens(after[place], family)
-            results[place] = _standing_in(results[place], after[place], family)
-            if results[place] is NONE:
-                results[place] = _results_at(after, place, family)
+            stand_in = _standing_in(results[place], after[place], family)
+            results[place] = stand_in or _results_at(after, place, family)
         return Ledger(tuple(tokens), tuple(results))
 
     def results_in(self, start: int = 0, end: int | None = None) -> list[ToolResult]:

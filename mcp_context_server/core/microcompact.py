@@ -35,6 +35,13 @@ def microcompact(turn: Turn) -> Step | None:
     return _after_a_rest(turn) or _for_room(turn) or _where_it_pays(turn)
 
 
+def clear_what_stayed(turn: Turn) -> Step | None:
+    """The stage behind collapse: results of the rounds that were not folded, if space is short."""
+    if not (turn.policy.micro_compact and turn.policy.collapse and turn.is_pressed):
+        return None
+    return None if _clears_elsewhere(turn) else _cleared_for_room(turn)
+
+
 def clear_queued(turn: Turn) -> Step | None:
     """The stage: what was to be snipped at no cost, once the cache is cold or space is needed."""
     if not turn.session.queued or not (turn.is_pressed or is_cold(turn)):
@@ -80,8 +87,22 @@ def _after_a_rest(turn: Turn) -> Step | None:
 
 def _for_room(turn: Turn) -> Step | None:
     """Clears down to the low-water mark where the window forces it, the least valuable first."""
-    if not turn.is_pressed or _clears_elsewhere(turn):
+    if not turn.is_pressed or _clears_elsewhere(turn) or _must_fold(turn):
         return None
+    return _cleared_for_room(turn)
+
+
+def _must_fold(turn: Turn) -> bool:
+    """Whether collapse has to act however much is cleared: rounds then go with their results."""
+    if not turn.policy.collapse:
+        return False
+    factor, least = turn.session.calibration.factor, least_placeholder_tokens(turn.session)
+    found = _clearable(turn, keep=turn.policy.keep_recent)
+    most = factor * sum(r.tokens - least for r in found if r.tokens > least)
+    return turn.used - most >= turn.share(turn.policy.collapse_at_fraction)
+
+
+def _cleared_for_room(turn: Turn) -> Step | None:
     used, threshold = turn.used, turn.window.auto_compact
     changes = _down_to_low_water(turn, _clearable(turn, keep=turn.policy.keep_recent))
     if used - _freed(changes) >= turn.window.blocking:
@@ -255,4 +276,3 @@ def cost_of(turn: Turn, changes: Sequence[Change]) -> ClearingCost:
         ttl=turn.policy.cache_ttl,
         forced=turn.is_pressed,
     )
-
