@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import Any
 
@@ -83,7 +83,9 @@ class ServerSentEvents:
         """A message for one of the connections."""
         query = Request(scope).query_params
         scope[CONNECTION] = query.get("session_id", "")
-        await self._transport.handle_post_message(scope, receive, send)
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            # The connection ended while the message came in, which was acknowledged before.
+            await self._transport.handle_post_message(scope, receive, send)
 
 
 PLAIN = """\
