@@ -197,14 +197,15 @@ def _mends(
 async def _unbound(service: ContextService, live: Live, planned: Plan) -> tuple[Edit, ...]:
     """What takes out thinking that no longer stands behind what it was made in.
 
-    Looked at once for each edit of the view, against what the transcript received.
+    Looked at once for each edit of the view and each undo, against what the transcript received.
     """
     session_id, session = live.record.session_id, planned.session
     traits = traits_of(lookup(session.model))
     asks = session.policy.mismatched_thinking == "ask"
-    if asks or not (traits.binds_thinking and session.tally.thinking and session.edits):
+    edited = max([session.undone, *(number for number, _ in session.edits[-1:])])
+    if asks or not (traits.binds_thinking and session.tally.thinking and edited):
         return ()
-    state = session.edits[-1][0], session.model
+    state = edited, session.model
     if service.views.is_bound(session_id, state):
         return ()
     stored = await service.store.read(session_id)

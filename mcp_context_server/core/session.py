@@ -179,6 +179,8 @@ class Session:
     last_response_at: str | None = None
     revision: int = 0
     """The sequence number of the newest edit that changed the view."""
+    undone: int = 0
+    """The sequence number of the newest undo."""
     media: Media = field(default_factory=Media)
     """The images and documents in the view."""
     queued: tuple[tuple[int, Queue], ...] = ()
@@ -234,7 +236,9 @@ def fold_all(
 
     What the API reported before an undo, it reported of the view as it stood then.
     """
-    session = fold(blank, standing(entries), version=len(entries), batches=batches)
+    undone = max((n for n, entry in enumerate(entries, 1) if isinstance(entry, Undo)), default=0)
+    start = replace(blank, undone=undone)
+    session = fold(start, standing(entries), version=len(entries), batches=batches)
     report = _report_before_an_undo(entries)
     if report is None or session.anchor is None:
         return session

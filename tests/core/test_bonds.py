@@ -143,11 +143,14 @@ def test_no_snip_keeps_thinking_that_no_longer_fits_unless_the_api_is_asked(view
 
 
 @pytest.mark.anyio
-async def test_an_undo_leaves_no_thinking_that_was_made_without_what_it_brings_back():
-    """Neither of a snip, which drops it, nor of a compaction, where the next turn does."""
+@pytest.mark.parametrize("is_thinking_before", [True, False])
+async def test_an_undone_compaction_leaves_no_thinking_that_was_made_behind_its_summary(
+    is_thinking_before,
+):
     async with Client(build_server(service())) as client:
         await answer(client, "session_open", model="claude-opus-5-5", session_id="s")
-        messages = [message.wire() for message in START]
+        start = START if is_thinking_before else conversation("u:go", "t:3000", "a:so", "u:and?")
+        messages = [message.wire() for message in start]
         await answer(client, "append_messages", session_id="s", messages=messages)
         await answer(client, "compact", session_id="s", summarizer="extractive")
         later = [assistant(thought(2), text("then"), id="a2"), user("on", id="q2")]
