@@ -23,7 +23,7 @@ from mcp_context_server.catalogs import Catalogs
 from mcp_context_server.changes import Changes
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.deferral import AUTO, SearchMode
-from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
+from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
 from mcp_context_server.core.intake import (
     Intake,
     refuse_doubles,
@@ -42,7 +42,7 @@ from mcp_context_server.core.recall import (
     ranked,
     search,
 )
-from mcp_context_server.core.session import Session, fold
+from mcp_context_server.core.session import Session, fold, fold_all
 from mcp_context_server.core.spill import spill_appended
 from mcp_context_server.core.turn import Kind, Moment
 from mcp_context_server.errors import (
@@ -496,8 +496,8 @@ class ContextService:
         batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
             self.views.forget(session_id)
-            entries = standing([entry for _, entry in stored.entries])
-            session = fold(self._blank(), entries, version=stored.version, batches=batches)
+            entries = [entry for _, entry in stored.entries]
+            session = fold_all(self._blank(), entries, batches=batches)
         elif stored.entries:
             session = fold(known.session, stored.entries, version=stored.version, batches=batches)
         else:
