@@ -14,6 +14,7 @@ from mcp_context_server.core.edits import (
     DropThinking,
     Edit,
     Entry,
+    Remember,
     Replace,
     Rewind,
     Undo,
@@ -30,9 +31,7 @@ MOST_CHARS = 20_000
 PREVIEW_CHARS = 500
 """How much of it that is."""
 
-_TOLD = frozenset(
-    ("type", "at", "trigger", "stage", "tokens_freed", "tokens_before", "tokens_after", "sequence")
-)
+_TOLD = frozenset(("at", "trigger", "stage", "tokens_freed", "tokens_before", "tokens_after"))
 _TOLD_OF_OTHERS: Mapping[str, frozenset[str]] = {
     "configure": frozenset(("model", "context_window", "max_output", "policy", "transcript")),
     "usage": frozenset(("usage", "message_id")),
@@ -72,9 +71,15 @@ def compaction_of(sequence: int, edit: Compact) -> Mapping[str, Any]:
 
 def _message(message: Message) -> dict[str, Any]:
     """A message as it is sent; where it is large, how it begins, and the way to the rest."""
-    told: dict[str, Any] = {"id": message.id, "at": message.timestamp, "role": message.role}
-    extra = {"is_meta": message.is_meta or None, "model": message.model, "usage": message.usage}
-    told |= {name: value for name, value in extra.items() if value is not None}
+    known: dict[str, Any] = {
+        "id": message.id,
+        "at": message.timestamp,
+        "role": message.role,
+        "is_meta": message.is_meta or None,
+        "model": message.model,
+        "usage": message.usage,
+    }
+    told = {name: value for name, value in known.items() if value is not None}
     content = message.wire()["content"]
     chars = len(content) if isinstance(content, str) else len(json.dumps(content))
     if chars <= MOST_CHARS:
@@ -84,12 +89,11 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 def _edit(edit: Edit) -> dict[str, Any]:
-    names = _TOLD | _TOLD_OF_OTHERS.get(edit.type, frozenset())
-    told = edit.model_dump(mode="json", exclude_none=True, include=set(names))
     if isinstance(edit, Undo):
-        told = {"at": edit.at, "undoes": edit.sequence}
-    told.pop("type", None)
-    if edit.type == "remember":
+        return {"at": edit.at, "undoes": edit.sequence}
+    names = _TOLD | _TOLD_OF_OTHERS.get(edit.type, frozenset())
+    told: dict[str, Any] = edit.model_dump(mode="json", exclude_none=True, include=set(names))
+    if isinstance(edit, Remember):
         told["sections"] = [update.section for update in edit.updates]
     return told | _cleared(edit)
 
