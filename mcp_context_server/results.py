@@ -141,7 +141,7 @@ class PutBack(BaseModel):
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     read_again: tuple[str, ...] = ()
-    """Files restored before and read again since."""
+    """Files read before an earlier compaction and again since."""
 
 
 class Compacted(Result):
@@ -325,6 +325,8 @@ class Boundary(BaseModel):
     tokens_after: int
     count: int
     """How many there were in this session."""
+    read_again: tuple[str, ...] | None = None
+    """Files read again and again, between this compaction and those before it."""
 
 
 class Formula(BaseModel):

@@ -158,6 +158,8 @@ class Compact(Value):
     """Whether several turns fit before the next one; if not, it counts as a failure."""
     summarizer: str = ""
     discovered_tools: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
+    """Files that were read before an earlier compaction and again before this one."""
 
 
 class Rewind(Value):
