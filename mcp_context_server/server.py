@@ -155,7 +155,7 @@ def build_server(
         lifespan=lifespan,
         log_level="WARNING",
     )
-    state.subscriptions = serve_subscriptions(server, state)
+    serve_subscriptions(server, state)
     serve_completions(server)
     is_complete = False
 
