@@ -72,7 +72,7 @@ def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
         "type": edit.type,
         "at": edit.at,
         "trigger": getattr(edit, "trigger", None),
-        "stage": _stage(edit) if isinstance(edit, Taking) else None,
+        "stage": _stage(edit),
         **_taken(edit),
     }
     return {name: value for name, value in told.items() if value is not None}

@@ -149,6 +149,9 @@ REQUIREMENTS: dict[str, str] = {
         "Originals of everything cleared, spilled or compacted stay, and `recall` finds them by "
         "reference, by message id or by full-text search, in pages."
     ),
+    "STORE-4": (
+        "Sessions go by age or size only when that is asked for; a deleted one is gone whole."
+    ),
     # ── serving ──
     "SERVE-3": "What a session holds is a resource that clients of both eras can subscribe to; "
     "what a model is asked for is a prompt; arguments complete.",
