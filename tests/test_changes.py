@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 from itertools import count
 
 import anyio
@@ -162,8 +163,8 @@ async def call(client: Client, tool: str, /, **arguments) -> dict:
     return result.structured_content
 
 
-async def remember(client: Client, session_id: str, content: str) -> None:
-    update = {"section": "Learnings", "content": content}
+async def remember(client: Client, session_id: str, content: str, mode: str = "replace") -> None:
+    update = {"section": "Learnings", "content": content, "mode": mode}
     await call(client, "session_memory_update", session_id=session_id, **update)
 
 
@@ -199,22 +200,49 @@ async def test_a_client_of_2026_is_told_on_its_stream():
                 assert (await anext(told)).uri == MEMORY
 
 
+async def told_by(client: Client, uri: str, write) -> str:
+    """The address that the client is told of when `write` ran."""
+    async with client.listen(resource_subscriptions=[uri]) as changes:
+        await write()
+        with anyio.fail_after(30):
+            return (await anext(aiter(changes))).uri
+
+
 @pytest.mark.requirement("MEM-4")
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_compaction_and_a_restart_of_the_server_leave_memory_and_notices_alone(
-    era, tmp_path
-):
+async def test_a_compaction_and_a_restart_leave_the_memory_and_its_notices_alone(tmp_path):
     for text in ("before", "after"):
         store = SQLiteStore(tmp_path / "s.db")
-        async with Client(build_server(service(store)), mode=era) as client:
+        async with Client(build_server(service(store))) as client:
             await call(client, "session_open", session_id="a b")
-            messages = [prompt("find the leak").wire(), {"role": "assistant", "content": text}]
-            await call(client, "append_messages", session_id="a b", messages=messages)
-            await remember(client, "a b", text)
-            await call(client, "compact", session_id="a b", summarizer="extractive")
+            turns = [
+                {"role": role, "content": f"{text} {n} " + "word " * 3_000}
+                for n in range(8)
+                for role in ("user", "assistant")
+            ]
+            await call(client, "append_messages", session_id="a b", messages=turns)
+            done = await call(client, "compact", session_id="a b", summarizer="extractive")
+            assert done["status"] == "done"
+            uri = await told_by(client, MEMORY, partial(remember, client, "a b", text, "append"))
+            assert uri == MEMORY
             (content,) = (await client.read_resource(MEMORY)).contents
-            assert text in content.text
+            assert content.text.count("before") == 1
+            assert content.text.count("after") == (text == "after")
         await store.aclose()
+
+
+@pytest.mark.requirement("MEM-4")
+async def test_a_conversation_that_was_cleared_in_its_host_keeps_its_memory(tmp_path):
+    path = tmp_path / "host.jsonl"
+    path.write_text(json.dumps(user("u1", None, "find the leak")) + "\n")
+    async with Client(build_server(service())) as client:
+        await call(client, "session_open", session_id="a b", transcript=str(path))
+        await remember(client, "a b", "look in a.py")
+        path.write_text(json.dumps(user("u9", None, "something else")) + "\n")
+        assert (await call(client, "context_status", session_id="a b"))["messages"] == 1
+        (content,) = (await client.read_resource(MEMORY)).contents
+        assert "look in a.py" in content.text
+        uri = await told_by(client, MEMORY, partial(remember, client, "a b", "and in b.py"))
+        assert uri == MEMORY
 
 
 async def test_what_is_not_there_cannot_be_subscribed_to():

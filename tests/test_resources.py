@@ -80,6 +80,24 @@ async def test_what_is_listed_says_what_it_is_and_is_the_same_each_time(client):
         assert told.mime_type
 
 
+async def test_lists_may_be_kept_for_a_while_and_what_is_read_may_not():
+    async with Client(build_server(service())) as client:
+        await conversation(client)
+        lists = [
+            await client.list_resources(),
+            await client.list_resource_templates(),
+            await client.list_prompts(),
+            await client.list_tools(),
+        ]
+        assert {(told.ttl_ms, told.cache_scope) for told in lists} == {(3_600_000, "public")}
+        (memory, view) = [
+            await client.read_resource(f"{ONE}/{part}") for part in ("memory", "view")
+        ]
+        assert {(told.ttl_ms, told.cache_scope) for told in (memory, view)} == {(0, "private")}
+        (icon,) = client.server_info.icons
+        assert icon.src.startswith("data:image/svg+xml;base64,")
+
+
 async def test_sessions_are_listed_newest_first_with_a_title_and_their_address(client):
     await call(client, "session_open", session_id="a b")
     messages = [
