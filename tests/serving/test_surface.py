@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
+from clients import call
 from harness import serving
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference, ResourceUpdatedNotification
@@ -35,12 +36,6 @@ async def two_clients(tmp_path, transport: str, mode: str):
         there.client(transport, mode=mode, token=THEIRS) as theirs,
     ):
         yield mine, theirs
-
-
-async def call(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
 
 
 async def refusal(request) -> tuple[int, str]:
