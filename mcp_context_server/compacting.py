@@ -477,8 +477,10 @@ class Compactor:
                 if asked.written_by == "agent":
                     raise
                 tried.append((asked.written_by, str(error)))
-        task = _task(turn, chosen, asked, wishes)
-        for name in self._chain(asked):
+        chain = self._chain(asked)
+        prompt = _prompt(turn, chosen, wishes) if set(chain) != {"extractive"} else ""
+        task = _task(turn, chosen, asked, wishes, prompt)
+        for name in chain:
             await attempt.progress(f"summarizing ({name})")
             try:
                 with anyio.fail_after(turn.policy.summary_timeout_seconds):
@@ -618,12 +620,14 @@ def _prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
     )
 
 
-def _task(turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...]) -> SummaryTask:
+def _task(
+    turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...], prompt: str
+) -> SummaryTask:
     session = turn.session
     return SummaryTask(
         messages=chosen.replaced,
         prefix=turn.view[: _end(turn, chosen)],
-        prompt=_prompt(turn, chosen, wishes),
+        prompt=prompt,
         scope=chosen.scope,
         instructions=wishes,
         extractive_tokens=summary_budget(turn, chosen),

@@ -155,6 +155,7 @@ class SummaryTask:
     prefix: Messages
     """The view up to their end, as the model was sent it last."""
     prompt: str
+    """What a model is asked; empty where none is to be."""
     scope: Scope = "all"
     instructions: tuple[str, ...] = ()
     extractive_tokens: int

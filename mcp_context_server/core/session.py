@@ -670,7 +670,8 @@ def _media_after(session: Session, gone: list[Message], came: list[Message]) -> 
     """The media after an exchange; a view without any that gets no longer gets none."""
     if not session.media.count and len(gone) == len(came):
         return session.media
-    return session.media - _media(gone, session.family) + _media(came, session.family)
+    had = _media(gone, session.family) if session.media.count else Media()
+    return session.media - had + _media(came, session.family)
 
 
 def _largest_after(session: Session, edit: Edit, view: Messages) -> tuple[Contributor, ...]:
