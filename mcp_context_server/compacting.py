@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import anyio
 import anyio.to_thread
 
+from mcp_context_server import leases
 from mcp_context_server.core.compaction import (
     Boundary,
     Nothing,
@@ -183,7 +184,7 @@ class Compactor:
             reason = "compaction is switched off for this session"
             return Outcome(status="failed", live=live, reason=reason)
         if running := self._running(session_id):
-            return self._still_running(live, running)
+            return _running_under(live, running.handle)
         if (
             not asked.summary
             and self._is_the_agents(asked)
@@ -192,8 +193,16 @@ class Compactor:
             return await self._ask_the_agent(live, asked)
         if asked.summary and not live.session.view and not asked.is_dry_run:
             return await self._keep(live, asked)
-        handle = f"b_{self.service.new_id()}"
-        task = asyncio.create_task(self._attempt(live, asked, handle, progress))
+        handle, store = f"b_{self.service.new_id()}", self.service.store
+        holder = await store.lease(session_id, handle, seconds=leases.LEASE_SECONDS)
+        if holder != handle:
+            return _running_under(live, holder)
+
+        async def attempt() -> Outcome:
+            async with leases.kept(store, session_id, handle):
+                return await self._attempt(live, asked, handle, progress)
+
+        task = asyncio.create_task(attempt())
         job = self._jobs[session_id] = _Job(handle, task)
         task.add_done_callback(lambda done: self._finish(session_id, job, done))
         return await self._waited(live, asked, job, progress)
@@ -219,12 +228,16 @@ class Compactor:
         """What became of the compaction with this handle; None where nothing is known of it."""
         running = self._running(live.record.session_id)
         if running and running.handle == handle:
-            return self._still_running(live, running)
+            return _running_under(live, handle)
         if handle in self._finished and self._finished[handle].live.record == live.record:
             return replace(self._finished[handle], live=live)
         edits = (edit for _, edit in live.session.edits)
         made = next((e for e in edits if isinstance(e, Compact) and e.id == handle), None)
-        return Outcome(status="done", live=live, edit=made) if made else None
+        if made is not None:
+            return Outcome(status="done", live=live, edit=made)
+        # Another replica may be at it.
+        holder = await leases.holder_of(self.service.store, live.record.session_id)
+        return _running_under(live, handle) if holder == handle else None
 
     async def undo(self, live: Live) -> tuple[Live, str]:
         """Take the newest compaction back; its id comes second. Raises `NothingToUndo`."""
@@ -264,10 +277,6 @@ class Compactor:
         job = self._jobs.get(session_id)
         return job if job is not None and not job.task.done() else None
 
-    def _still_running(self, live: Live, job: _Job) -> Outcome:
-        reason = "a compaction is under way; ask again with its ticket"
-        return Outcome(status="running", live=live, ticket=job.handle, reason=reason)
-
     async def _waited(self, live: Live, asked: Asked, job: _Job, progress: Progress) -> Outcome:
         """The outcome, if it comes in time. A caller that gives up takes the attempt with it."""
         left = asked.wait_seconds
@@ -285,7 +294,7 @@ class Compactor:
             job.task.cancel()
             raise
         if not job.task.done():
-            return self._still_running(live, job)
+            return _running_under(live, job.handle)
         return job.task.result()
 
     def _finish(self, session_id: str, job: _Job, done: "asyncio.Task[Outcome]") -> None:
@@ -539,6 +548,11 @@ class Compactor:
                 return Content(path, seen, "stored")
             return Content(path, text, "disk", has_changed=is_read and not is_same(seen, text))
         return Content(path, seen, "stored") if seen else Content(path, "", "gone")
+
+
+def _running_under(live: Live, handle: str) -> Outcome:
+    reason = "a compaction is under way; ask again with its ticket"
+    return Outcome(status="running", live=live, ticket=handle, reason=reason)
 
 
 class _NoSummary(Exception):

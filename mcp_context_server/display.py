@@ -8,8 +8,9 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from mcp_context_server.inspection import Inspection, Point, Share
-from mcp_context_server.results import Status
+from mcp_context_server.hosts.registration import Standing
+from mcp_context_server.inspection import Inspection, Point
+from mcp_context_server.results import Share, Status
 
 BAR_COLUMNS = 40
 EDIT_ROWS = 20
@@ -149,6 +150,18 @@ def _what(edit: Mapping[str, Any]) -> str:
         more = f" and {len(cleared) - 3} more" if len(cleared) > 3 else ""
         return f"{', '.join(cleared[:3])}{more}"
     return " to ".join(edit[end] for end in ("first", "last") if edit.get(end))
+
+
+def host_table(found: Sequence[Standing]) -> Table:
+    """The hosts, whether they are here, and where this server is registered."""
+    table = Table("host", "here", "scope", "registered", "file", box=None, pad_edge=False)
+    for each in found:
+        registered = {"registered": "yes", "not registered": "no"}.get(each.state, each.state)
+        style = {"yes": "green", "no": "dim"}.get(registered, "bold red")
+        shown = Text(str(each.path), overflow="fold")
+        here = "yes" if each.is_found else "no"
+        table.add_row(each.host.name, here, each.scope, Text(registered, style=style), shown)
+    return table
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -17,6 +17,7 @@ from mcp_context_server.core.rules import validate
 from mcp_context_server.core.turn import turn_of
 from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader
+from mcp_context_server.leases import holder_of
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.server import build_server
 from mcp_context_server.service import Opening
@@ -217,7 +218,8 @@ async def test_a_conflict_while_the_summary_was_written_changes_nothing():
     made = compactor(GOOD)
 
     async def meanwhile():
-        other = Compactor(made.service)
+        store, other = made.service.store, Compactor(made.service)
+        await store.release("s", await holder_of(store, "s"))  # as if it had run out
         assert (await other.compact(live, Asked())).status == "done"
         return GOOD
 
@@ -233,7 +235,7 @@ async def test_a_conflict_while_the_summary_was_written_changes_nothing():
 class FullDisk(MemoryStore):
     """A store that can't write compactions any more."""
 
-    async def append(self, session_id, entries, *, version):
+    async def append(self, session_id, entries, *, version, receipt=None):
         if any(isinstance(entry, Compact) for entry in entries):
             message = "No space left on the device."
             raise StoreUnavailable(message)

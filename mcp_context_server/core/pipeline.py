@@ -16,7 +16,13 @@ from mcp_context_server.core.compaction import why_resting
 from mcp_context_server.core.edits import Delegate, DropThinking, Edit, Replace
 from mcp_context_server.core.fixed import why_too_fixed
 from mcp_context_server.core.media import drop_old_media
-from mcp_context_server.core.microcompact import can_delegate, clear_queued, delegate, microcompact
+from mcp_context_server.core.microcompact import (
+    can_delegate,
+    clear_queued,
+    clear_what_stayed,
+    delegate,
+    microcompact,
+)
 from mcp_context_server.core.rereads import point_to_rereads
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.spill import spill
@@ -33,6 +39,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("snip", clear_queued),  # asked for, and waiting for its moment
     ("microcompact", microcompact),  # keeps every message
     ("collapse", collapse),  # keeps what was said, shortened
+    ("remainder", clear_what_stayed),  # only where folding was not enough
 )
 """The stages that need no model, in order. What they leave too large is for a summary."""
 
@@ -140,6 +147,9 @@ def _applied(stage: str, step: Step, edits: tuple[Edit, ...]) -> Applied:
 
 # ── what the request carries ─────────────────────────────────────────────────
 
+REWRITING = frozenset({"snip", "microcompact", "collapse", "remainder"})
+"""Stages after which the API is not asked to clear as well."""
+
 EDITING_BETA = "context-management-2025-06-27"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 
@@ -149,7 +159,7 @@ def _additions(
 ) -> tuple[Additions, Delegate | None]:
     """What the API, or the host, is asked to do; the two paths never act in one turn."""
     thinking, betas = _binding(turn)
-    is_rewritten = any(each.stage in ("snip", "microcompact", "collapse") for each in applied)
+    is_rewritten = any(each.stage in REWRITING for each in applied)
     if is_rewritten or not can_delegate(turn):
         return Additions(betas=betas, thinking=thinking), None
     if turn.policy.edit_path == "api":
