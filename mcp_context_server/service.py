@@ -328,6 +328,7 @@ class ContextService:
             if answer is None:
                 raise
             intake = redeemed(key, digest, answer)
+        _read_ahead(intake.entries, live.session.policy)
         return live, intake
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
@@ -511,6 +512,14 @@ class ContextService:
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
+    """Gather what a compaction will ask of these messages, so that it has less to do at once."""
+    from mcp_context_server.core.extract import warm
+
+    messages = (entry for entry in entries if isinstance(entry, Message))
+    warm(messages, policy.names_passage_chars, policy.names_old_passage_chars)
 
 
 def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:
