@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from mcp_context_server.audit import edit_of
 from mcp_context_server.core.breaker import open_until
 from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
-from mcp_context_server.core.edits import Change, Edit, RegisterTools
+from mcp_context_server.core.edits import Change, RegisterTools
 from mcp_context_server.core.memory import (
     Budget,
     Planned,
@@ -382,18 +383,6 @@ def _used_formula(session: Session) -> str:
         return f"estimate {session.tally.total:,.0f} × {factor:.3f} + system and tools"
     since = session.tally.total - anchor.base.total
     return f"last usage {anchor.tokens:,} + since then {since:,.0f} × {factor:.3f}"
-
-
-def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
-    """One edit of the view, as an entry of the audit: when, by what, how many tokens."""
-    dumped = edit.model_dump(
-        exclude_none=True,
-        include={"type", "at", "trigger", "stage", "tokens_freed", "tokens_before", "tokens_after"},
-    )
-    changes = getattr(edit, "changes", ())
-    freed = sum(change.tokens_freed for change in changes)
-    more = {"tokens_freed": freed, "references": [c.reference for c in changes]} if changes else {}
-    return {"sequence": sequence, **dumped, **more}
 
 
 SKIPPED_SHOWN = 50

@@ -8,6 +8,9 @@ from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import SessionRequired, TranscriptUnreadable
 from mcp_context_server.service import ContextService, Live, Opening
 
+CONNECTION = "mcp_context_server.connection"
+"""Where in an HTTP request's scope a transport leaves the id of its connection."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:

@@ -16,6 +16,7 @@ from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
+from mcp_context_server.completions import serve_completions
 from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.counters.anthropic import AnthropicCounter
 from mcp_context_server.counters.tiktoken import TiktokenCounter
@@ -29,6 +30,7 @@ from mcp_context_server.settings import Settings, sqlite_path
 from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.subscriptions import serve_subscriptions
 
 if TYPE_CHECKING:
     from mcp_context_server.compacting import Compactor
@@ -122,6 +124,8 @@ def build_server(
         lifespan=lifespan,
         log_level="WARNING",
     )
+    state.subscriptions = serve_subscriptions(server, state)
+    serve_completions(server)
     is_complete = False
 
     async def complete(ctx: ServerRequestContext[App], call_next: CallNext) -> Any:

@@ -20,6 +20,8 @@ import anyio
 from pydantic import ValidationError
 
 from mcp_context_server.catalogs import Catalogs
+from mcp_context_server.changes import Changes
+from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
 from mcp_context_server.core.intake import (
@@ -126,6 +128,8 @@ class ContextService:
     catalogs: Catalogs = field(init=False)
     memory_files: MemoryFiles | None = None
     """Where session memories are mirrored, if anywhere."""
+    changes: Changes = field(default_factory=Changes)
+    """Who is told what changes."""
     _following: Following = field(init=False)
     _kept: OrderedDict[str, Live] = field(default_factory=OrderedDict[str, Live])
     _locks: WeakValueDictionary[str, anyio.Lock] = field(
@@ -153,6 +157,8 @@ class ContextService:
         if opening.parent_id is not None:
             await self.load(opening.parent_id, opening.principal)
         created = await self.store.create(self._record(session_id, opening))
+        if created:
+            self.changes.announce(opening.principal, session_id, ALL)
         told = opening.configure.model_copy(update={"at": self.now()})
         if opening.configure.model_dump(exclude_none=True, exclude={"type"}):
             return await self.write(session_id, opening.principal, _just(told)), created
@@ -172,9 +178,19 @@ class ContextService:
         stored = await self.store.read(session_id, after=known.session.version if known else 0)
         if stored.record.principal != principal:
             raise SessionNotFound(session_id)
-        if known and any(isinstance(entry, Undo) for _, entry in stored.entries):
-            known, stored = None, await self.store.read(session_id)
-        return await self._keep(known, stored)
+        return await self._caught_up(known, stored)
+
+    async def announce_from_elsewhere(self, session_id: str, principal: str) -> None:
+        """Tell who listens here of what another process wrote; read only where someone does."""
+        if not self.changes.is_heard(principal):
+            return
+        if session_id not in self._kept:
+            self.changes.announce(principal, session_id, ALL)
+            return
+        try:
+            await self.load(session_id, principal)
+        except SessionNotFound:
+            self.changes.announce(principal, session_id, ("sessions",))
 
     async def write(
         self,
@@ -370,10 +386,24 @@ class ContextService:
     async def _appended(self, live: Live, entries: Sequence[Entry]) -> Live:
         """The session after a write of ours, without reading it back."""
         version = live.session.version
-        if any(isinstance(entry, Undo) for entry in entries):
-            return await self.load(live.record.session_id, live.record.principal)
         numbered = tuple(enumerate(entries, start=version + 1))
-        return await self._keep(live, Stored(live.record, version + len(entries), numbered))
+        return await self._caught_up(live, Stored(live.record, version + len(entries), numbered))
+
+    async def _caught_up(self, known: Live | None, stored: Stored) -> Live:
+        """The session with what was written since it was known, whoever wrote it.
+
+        This is where every durable write comes by, and so where who listens is told.
+        """
+        entries = [entry for _, entry in stored.entries]
+        if known and any(isinstance(entry, Undo) for entry in entries):
+            live = await self._keep(None, await self.store.read(stored.record.session_id))
+        else:
+            live = await self._keep(known, stored)
+        if known and entries and self.changes.is_heard(live.record.principal):
+            is_renamed = title_of(known.session) != title_of(live.session)
+            changed = aspects_of(entries, is_renamed=is_renamed)
+            self.changes.announce(live.record.principal, live.record.session_id, changed)
+        return live
 
     async def _keep(self, known: Live | None, stored: Stored) -> Live:
         """Fold what was read onto what is known, and keep the result as the newest."""

@@ -56,15 +56,18 @@ LAYERS = (
     ("counters", {"core", "errors", "ports"}),
     ("transcripts", {"core", "errors", "ports", "transcripts"}),
     ("catalogs", {"core", "errors", "ports"}),
+    ("changes", {"core"}),
     (
         "service",
         {
             "core",
             "catalogs",
+            "changes",
             "errors",
             "ports",
             "results",
             "answers",
+            "audit",
             "views",
             "files",
             "following",

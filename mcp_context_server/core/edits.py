@@ -408,24 +408,22 @@ def apply(view: Messages, edit: Edit) -> Messages:
 
 
 def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """The entries that count, each with its sequence number, from 1."""
-    return standing_of(list(enumerate(entries, start=1)))
-
-
-def standing_of(numbered: Sequence[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """Of numbered entries, in order, those that count.
+    """The entries that count, each with its sequence number, from 1.
 
     Left out are the undone and the undos; an undo can be undone as well.
     """
-    undone: set[int] = set()
+    numbered = list(enumerate(entries, start=1))
+    gone = undone(numbered)
+    return [(n, e) for n, e in numbered if n not in gone and not isinstance(e, Undo)]
+
+
+def undone(numbered: Sequence[tuple[int, Entry]]) -> set[int]:
+    """Sequence numbers of the undone entries: of these, and of those before them."""
+    gone: set[int] = set()
     for sequence, entry in reversed(numbered):
-        if isinstance(entry, Undo) and sequence not in undone:
-            undone.add(entry.sequence)
-    return [
-        (sequence, entry)
-        for sequence, entry in numbered
-        if sequence not in undone and not isinstance(entry, Undo)
-    ]
+        if isinstance(entry, Undo) and sequence not in gone:
+            gone.add(entry.sequence)
+    return gone
 
 
 def project(entries: Sequence[Entry]) -> Messages:

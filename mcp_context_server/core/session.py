@@ -40,7 +40,14 @@ from mcp_context_server.core.edits import (
 )
 from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
-from mcp_context_server.core.messages import Message, Messages, is_call, is_result
+from mcp_context_server.core.messages import (
+    Message,
+    Messages,
+    is_call,
+    is_prompt,
+    is_result,
+    message_text,
+)
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery import RecoveryState, after_success
@@ -69,6 +76,9 @@ from mcp_context_server.core.window import Window, window
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
 
+
+OPENING_CHARS = 200
+"""How much is remembered of a session's first request."""
 
 PREVIOUS_VIEWS = 3
 """Boundaries behind which a host may go back; further back it can't be followed."""
@@ -188,6 +198,8 @@ class Session:
     memory: SessionMemory = field(default_factory=SessionMemory)
     told: Mark = field(default_factory=Mark)
     """How far the conversation has come, whatever has left the view since."""
+    opening: str = ""
+    """How the first request of a person begins, if there was one."""
 
     family: str = field(init=False, default="")
     """The tokenizer family of its model."""
@@ -329,6 +341,7 @@ class _Ledger:
         self.media, self.tools = session.media, session.tools_tally.total
         self.recovery, self.made_up = session.recovery, session.made_up
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
+        self.opening = session.opening
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
@@ -336,6 +349,7 @@ class _Ledger:
         self.tally = self.tally + tally
         self.told_tokens += tally.total
         self.told_calls += len(message.calls)
+        self.opening = self.opening or _opening(message)
         if tally.image or tally.document:
             self.media = self.media + media_of(message)
         if message.calls or message.results:
@@ -394,7 +408,16 @@ class _Ledger:
             recovery=self.recovery,
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
+            opening=self.opening,
         )
+
+
+def _opening(message: Message) -> str:
+    """How a person's request begins; empty for a host's command, and for what is no request."""
+    if not is_prompt(message):
+        return ""
+    text = message_text(message).strip()
+    return "" if text.startswith(("/", "<")) else text[:OPENING_CHARS]
 
 
 def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead | None:

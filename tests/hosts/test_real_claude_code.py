@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from examples.scripted_agent import Step
 from examples.scripted_api import ScriptedApi
 
