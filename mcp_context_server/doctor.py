@@ -15,8 +15,8 @@ from rich.text import Text
 
 from mcp_context_server import __version__
 from mcp_context_server.errors import ContextServerError
-from mcp_context_server.server import open_store
-from mcp_context_server.settings import Settings, from_environment, sqlite_path
+from mcp_context_server.server import open_store, sqlite_path
+from mcp_context_server.settings import Settings, from_environment
 from mcp_context_server.transcripts.locate import claude_projects, find_transcript
 
 State = Literal["works", "missing", "warning", "broken"]

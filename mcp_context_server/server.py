@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, ServerRequestContext
@@ -18,15 +18,16 @@ from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 from mcp_context_server import __version__
 from mcp_context_server.completions import serve_completions
 from mcp_context_server.core.deferral import AUTO, search_mode
+from mcp_context_server.core.policy import Policy
 from mcp_context_server.counters.anthropic import AnthropicCounter
 from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
 from mcp_context_server.mirror import MemoryDirectory
-from mcp_context_server.ports import SessionStore
+from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
 from mcp_context_server.service import ContextService
-from mcp_context_server.settings import Settings, sqlite_path
+from mcp_context_server.settings import Settings
 from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
@@ -63,6 +64,14 @@ def open_store(url: str) -> SessionStore:
     raise InvalidInput(message)
 
 
+def sqlite_path(url: str) -> Path | None:
+    """The file that a `sqlite:///PATH` URL names."""
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
+        return None
+    return Path(unquote(parts.path[1:]))
+
+
 def build_service(
     settings: Settings, store: SessionStore, *, roots: Iterable[Path] = ()
 ) -> ContextService:
@@ -71,12 +80,31 @@ def build_service(
         store=store,
         clock=time.time,
         new_id=new_session_id,
-        policy=settings.policy(),
+        policy=_policy(settings),
         search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
         counters=(AnthropicCounter(key=settings.anthropic_api_key), TiktokenCounter()),
         memory_files=MemoryDirectory(settings.memory_dir) if settings.memory_dir else None,
+        hooks=_hooks(settings.hooks_file) if settings.hooks_file else no_hooks,
     )
+
+
+def _policy(settings: Settings) -> Policy:
+    """The policy that sessions start from. Raises `InvalidInput`."""
+    policy = settings.policy()
+    if settings.host_tools_file is None:
+        return policy
+    from mcp_context_server.host_tools import read_host_tools
+
+    named = {**read_host_tools(settings.host_tools_file), **policy.compactable_tools}
+    return Policy.model_validate({**settings.policy_overrides, "compactable_tools": named})
+
+
+def _hooks(file: Path) -> HookRunner:
+    """The commands of a hooks file. Raises `InvalidInput`."""
+    from mcp_context_server.hooks import CommandHooks, read_hooks
+
+    return CommandHooks(read_hooks(file))
 
 
 HANDSHAKE = frozenset(

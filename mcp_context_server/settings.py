@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
@@ -143,14 +142,6 @@ def default_store(data_dir: Path | None = None) -> str:
 
         data_dir = user_data_path("mcp-context-server", appauthor=False)
     return f"sqlite:///{data_dir / 'sessions.db'}"
-
-
-def sqlite_path(url: str) -> Path | None:
-    """The file that a `sqlite:///PATH` URL names."""
-    parts = urlsplit(url)
-    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
-        return None
-    return Path(unquote(parts.path[1:]))
 
 
 # ── reading a variable ───────────────────────────────────────────────────────

@@ -31,7 +31,8 @@ from mcp_context_server.core.text import clipped, one_line, third_of_chars
 from mcp_context_server.core.wording import wording_for
 from mcp_context_server.core.working_set import weighed_set
 from mcp_context_server.hosts.hooks.state import State
-from mcp_context_server.settings import Settings, from_environment, sqlite_path
+from mcp_context_server.settings import Settings, from_environment
+from mcp_context_server.stores.urls import sqlite_path
 from mcp_context_server.transcripts.base import Compacted, Event
 from mcp_context_server.transcripts.claude_code import CLAUDE_CODE
 from mcp_context_server.transcripts.lines import LineReader
