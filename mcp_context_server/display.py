@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_context_server.hosts.registration import Standing
-from mcp_context_server.inspection import Inspection, Point, Share
-from mcp_context_server.results import Status
+from mcp_context_server.inspection import Inspection, Point
+from mcp_context_server.results import Share, Status
 
 BAR_COLUMNS = 40
 GROWTH_ROWS = 24

@@ -16,6 +16,7 @@ from mcp.server.context import CallNext, ServerRequestContext
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
+from mcp_context_server.apps import Apps
 from mcp_context_server.completions import serve_completions
 from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.core.policy import Policy
@@ -151,6 +152,7 @@ def build_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
+        extensions=[Apps()],
     )
     state.subscriptions = serve_subscriptions(server, state)
     serve_completions(server)

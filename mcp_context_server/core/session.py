@@ -38,6 +38,7 @@ from mcp_context_server.core.edits import (
     apply,
     position,
 )
+from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
 from mcp_context_server.core.messages import (
@@ -198,6 +199,8 @@ class Session:
     memory: SessionMemory = field(default_factory=SessionMemory)
     told: Mark = field(default_factory=Mark)
     """How far the conversation has come, whatever has left the view since."""
+    growth: Growth = field(default_factory=Growth)
+    """The window at each response so far, across boundaries."""
     opening: str = ""
     """How the first request of a person begins, if there was one."""
 
@@ -341,10 +344,13 @@ class _Ledger:
         self.media, self.tools = session.media, session.tools_tally.total
         self.recovery, self.made_up = session.recovery, session.made_up
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
+        self.growth = session.growth
         self.opening = session.opening
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
+        if is_prompt(message):
+            self.growth = self.growth.prompted()
         self._anchor(message, tally)
         self.tally = self.tally + tally
         self.told_tokens += tally.total
@@ -370,6 +376,8 @@ class _Ledger:
             newest = usage or self.anchor.usage
             chunks = self.anchor.chunks + tally
             self.anchor = replace(self.anchor, usage=newest, chunks=chunks, last=message.id)
+            if usage is not None:
+                self.growth = _grown(self.growth, self.anchor)
         elif usage is not None:
             response = message.api_message_id
             self._report(Anchor(usage, self.tally, tally, response, last=message.id))
@@ -382,6 +390,7 @@ class _Ledger:
                 reported=anchor.usage.prompt - self.anchor.tokens,
             )
         self.anchor = anchor
+        self.growth = _grown(self.growth, anchor)
         self.overhead = _overhead(self.overhead, anchor, self.calibration.factor)
 
     def _pair(self, message: Message) -> None:
@@ -408,8 +417,14 @@ class _Ledger:
             recovery=self.recovery,
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
+            growth=self.growth,
             opening=self.opening,
         )
+
+
+def _grown(growth: Growth, anchor: Anchor) -> Growth:
+    usage = anchor.usage
+    return growth.reported(anchor.response, usage.prompt, usage.cache_read)
 
 
 def _opening(message: Message) -> str:
@@ -603,7 +618,8 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
 def _anchored(session: Session, anchor: Anchor) -> Session:
     anchor = replace(anchor, tools=session.tools_tally.total)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
-    return replace(session, anchor=anchor, overhead=overhead)
+    growth = _grown(session.growth, anchor)
+    return replace(session, anchor=anchor, overhead=overhead, growth=growth)
 
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:
@@ -686,6 +702,7 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         staged=(),
         delegated=(),
         breaker=_after_compaction(session, edit),
+        growth=session.growth.compacted(edit.trigger),
     )
 
 
