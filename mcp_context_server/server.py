@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from mcp.server import MCPServer
-from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
@@ -32,6 +32,7 @@ from mcp_context_server.settings import Settings
 from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.stores.urls import is_postgres, sqlite_path
 from mcp_context_server.subscriptions import serve_subscriptions
 
 if TYPE_CHECKING:
@@ -44,14 +45,20 @@ would cost. recall brings back, by its reference, anything that was cleared or c
 tool_search finds a tool by a few words, and loads it."""
 
 
+PATIENCE_SECONDS = 20.0
+"""How long a call waits for a database that restarts before it is an error."""
+
+
 def new_session_id() -> str:
     """A session id with 128 random bits."""
     return f"ctx_{secrets.token_urlsafe(16)}"
 
 
-def open_store(url: str) -> SessionStore:
-    """The store of a URL: `sqlite:///PATH` or `memory:`; an absolute path makes four slashes.
+def open_store(url: str, *, patience_seconds: float = PATIENCE_SECONDS) -> SessionStore:
+    """The store of a URL: `sqlite:///PATH`, `postgresql://…` or `memory:`.
 
+    An absolute path makes four slashes. A database is connected to by the first call, and
+    waited for so long when it can't be reached.
     `?synchronous=normal` gives up the newest writes at a power failure for speed.
     Raises `InvalidInput`, `StoreUnavailable`.
     """
@@ -61,16 +68,23 @@ def open_store(url: str) -> SessionStore:
     if path is not None:
         options = parse_qs(parts.query)
         return SQLiteStore(path, synchronous=options.get("synchronous", ["full"])[-1].upper())
-    message = f"The store {url!r} is not known. Use sqlite:///PATH or memory:"
+    if is_postgres(url):
+        return _postgres(url, patience_seconds)
+    message = f"The store {url!r} is not known. Use sqlite:///PATH, postgresql://… or memory:"
     raise InvalidInput(message)
 
 
-def sqlite_path(url: str) -> Path | None:
-    """The file that a `sqlite:///PATH` URL names."""
-    parts = urlsplit(url)
-    if parts.scheme != "sqlite" or parts.netloc or len(parts.path) < 2:
-        return None
-    return Path(unquote(parts.path[1:]))
+def _postgres(url: str, patience_seconds: float) -> SessionStore:
+    """Raises `InvalidInput` where the extra is not installed."""
+    try:
+        from mcp_context_server.stores.postgres import PostgresStore
+    except ImportError as error:
+        message = (
+            "A PostgreSQL store needs an extra: pip install 'mcp-context-server[postgres]'. "
+            f"({error})"
+        )
+        raise InvalidInput(message) from error
+    return PostgresStore(url, patience_seconds=patience_seconds)
 
 
 def build_service(
@@ -126,8 +140,11 @@ def build_server(
     hint: HostHint = no_hint,
     tools: str = "all",
     make_compactor: Callable[[], Compactor] | None = None,
+    guard: ServerMiddleware[Any] | None = None,
 ) -> MCPServer[App]:
     """An MCP server over a service; the service's store outlives it.
+
+    Every request passes `guard` first.
 
     What it offers is added with the first request that may ask for it, so that the
     handshake does not wait for it.
@@ -167,8 +184,14 @@ def build_server(
             offer(server, state, tools)
         return await call_next(ctx)
 
+    if guard is not None:
+        server.middleware.append(guard)
     server.middleware.append(complete)
     return server
+
+
+LIBRARIES = ("mcp", "uvicorn", "httpx2", "sse_starlette")
+"""Libraries whose every step, and what callers sent, is nobody's news."""
 
 
 def log_to_stderr(settings: Settings) -> None:
@@ -176,5 +199,8 @@ def log_to_stderr(settings: Settings) -> None:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
+    if settings.log_level == "info":
+        for library in LIBRARIES:
+            logging.getLogger(library).setLevel(logging.WARNING)
     for warning in settings.warnings:
         logging.getLogger("mcp_context_server.settings").warning("%s", warning)

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from mcp_context_server.core.digest import Digest, digest, todos
-from mcp_context_server.core.edits import Entry, Remember, load_entry, undone
+from mcp_context_server.core.edits import Entry, Remember, load_entry, standing_of
 from mcp_context_server.core.index import index_lines
 from mcp_context_server.core.markers import neutralise
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
@@ -114,10 +114,9 @@ def _memory(settings: Settings, session: str) -> SessionMemory | None:
     path = sqlite_path(settings.store)
     if path is None or not path.exists():
         return None
-    memory, entries = SessionMemory(), _entries(path, session)
-    gone = undone(entries)
-    for sequence, entry in entries:
-        if isinstance(entry, Remember) and sequence not in gone:
+    memory = SessionMemory()
+    for sequence, entry in standing_of(_entries(path, session)):
+        if isinstance(entry, Remember):
             memory = remembered(memory, entry, sequence, Mark())
     return memory if any(s.text.strip() or s.drawn for s in memory.sections.values()) else None
 
