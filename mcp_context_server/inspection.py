@@ -139,13 +139,22 @@ def inspect(path: Path, format: str = "auto", *, mask: bool = True) -> Inspectio
 
     Raises `TranscriptUnreadable`.
     """
+    return _read(path, format).report(mask=mask)
+
+
+def read_session(path: Path, format: str = "auto") -> Session:
+    """The session that a transcript comes to. Raises `TranscriptUnreadable`."""
+    return _read(path, format).session
+
+
+def _read(path: Path, format: str) -> "Inspector":
     if not path.is_file():
         missing = f"There is no file {str(path)!r}. Give the path of a transcript."
         raise TranscriptUnreadable(missing)
     check_format(path, format)
     inspector = Inspector(path, format)
     inspector.look(is_last=True)
-    return inspector.report(mask=mask)
+    return inspector
 
 
 @dataclass(slots=True)
