@@ -315,6 +315,12 @@ function turnMarks(points, x, y, width) {
 
 const SPENT = [["read", "cache read"], ["written", "cache write"], ["fresh", "input"], ["output", "output"]];
 
+/** How dollars are told on an axis up to `most`: with as many decimals as its steps need. */
+function money(most) {
+  const decimals = most >= 4 ? 0 : most >= 0.04 ? 2 : 4;
+  return (dollars) => `$${dollars.toFixed(decimals)}`;
+}
+
 /** The cost of single responses, at what a token of each kind cost on average in their turn. */
 function byResponse(turns, points) {
   const of = new Map(turns.map((turn) => [turn.turn, turn]));
@@ -346,7 +352,7 @@ function costChart(costs, { each = false, height = 220 } = {}) {
     const bar = Math.max(1, Math.min(46, step - (step > 6 ? 2 : 0.5)));
     const x = (n) => left + step * (n + 0.5);
     const y = (value) => height - bottom - ((height - top - bottom) * value) / most;
-    const nodes = axis(steps(most), y, width, left, priced ? (d) => `$${+d.toFixed(3)}` : told.short);
+    const nodes = axis(steps(most), y, width, left, priced ? money(most) : told.short);
     costs.forEach((cost, n) => {
       let below = 0;
       for (const [part] of SPENT) {
@@ -439,6 +445,12 @@ function squarify(weights, width, height) {
   return found;
 }
 
+/** Where a tip of a height goes: into a tile that is high enough, else below it, else above. */
+function beside(top, tall, tip, area) {
+  if (tall > tip + 60) return top + 46;
+  return top + tall + 6 + tip < area + 40 ? top + tall + 6 : top - tip - 6;
+}
+
 /** What fills the window, by area; a tile or a title opens what is in it. */
 function treemap(parts) {
   const root = treeOf(parts);
@@ -501,8 +513,7 @@ function treemap(parts) {
       each === group ? [] : [h("dt", {}, "part of"), h("dd", {}, group.name)]));
     tip.hidden = false;
     const left = Math.max(0, Math.min(area.width - tip.offsetWidth, box.left - area.left + 8));
-    const above = box.top - area.top - tip.offsetHeight - 6;
-    setStyle(tip, { left: `${left}px`, top: `${above > -40 ? above : Math.min(box.bottom - area.top + 6, area.height - 40)}px` });
+    setStyle(tip, { left: `${left}px`, top: `${beside(box.top - area.top, box.height, tip.offsetHeight, area.height)}px` });
   }
   map.addEventListener("keydown", (event) => {
     const tiles = [...map.querySelectorAll(".tile")], at = tiles.indexOf(document.activeElement);
