@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcp.server import MCPServer
-from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
@@ -106,8 +106,11 @@ def build_server(
     hint: HostHint = no_hint,
     tools: str = "all",
     make_compactor: Callable[[], Compactor] | None = None,
+    guard: ServerMiddleware[Any] | None = None,
 ) -> MCPServer[App]:
     """An MCP server over a service; the service's store outlives it.
+
+    Every request passes `guard` first.
 
     What it offers is added with the first request that may ask for it, so that the
     handshake does not wait for it.
@@ -147,8 +150,14 @@ def build_server(
             offer(server, state, tools)
         return await call_next(ctx)
 
+    if guard is not None:
+        server.middleware.append(guard)
     server.middleware.append(complete)
     return server
+
+
+LIBRARIES = ("mcp", "uvicorn", "httpx2", "sse_starlette")
+"""Libraries whose every step, and what callers sent, is nobody's news."""
 
 
 def log_to_stderr(settings: Settings) -> None:
@@ -156,5 +165,8 @@ def log_to_stderr(settings: Settings) -> None:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
+    if settings.log_level == "info":
+        for library in LIBRARIES:
+            logging.getLogger(library).setLevel(logging.WARNING)
     for warning in settings.warnings:
         logging.getLogger("mcp_context_server.settings").warning("%s", warning)
