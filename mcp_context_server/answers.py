@@ -402,6 +402,7 @@ def boundary_of(session: Session) -> Boundary | None:
         tokens_before=newest.tokens_before,
         tokens_after=newest.tokens_after,
         count=session.boundaries,
+        read_again=newest.read_again or None,
     )
 
 

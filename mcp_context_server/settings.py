@@ -156,7 +156,7 @@ def from_environment(
         raise InvalidInput(message) from problem
 
 
-HINTS: Mapping[str, str] = {"store": "Use sqlite:///PATH or memory: as the store."}
+HINTS: Mapping[str, str] = {"store": "Use sqlite:///PATH, postgresql://… or memory: as the store."}
 """What to give instead, for flags whose form is not plain from the error."""
 
 

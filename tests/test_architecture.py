@@ -57,9 +57,12 @@ LAYERS = (
     ("transcripts", {"core", "errors", "ports", "transcripts"}),
     ("catalogs", {"core", "errors", "ports"}),
     ("changes", {"core"}),
+    ("receipts", {"core", "errors", "ports"}),
+    ("leases", {"errors", "ports"}),
     (
         "service",
         {
+            "receipts",
             "core",
             "catalogs",
             "changes",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from mcp.server import MCPServer
 
-from mcp_context_server.hosts import OwnTranscript
+from mcp_context_server.hosts.own import OwnTranscript
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.server import build_server, build_service, log_to_stderr, open_store
 from mcp_context_server.serving.closing import Closing
