@@ -1,11 +1,11 @@
 """What happened in a session, entry by entry, as data that a person can check.
 
-Every edit tells when it was made, what set it off, what it took out of the view, where that
-is found again, and how many tokens it freed.
+Every edit of the view tells when it was made, what set it off, which stage it is of, what it
+took out, where that is found again, and how many tokens it freed.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mcp_context_server.core.edits import (
@@ -14,6 +14,7 @@ from mcp_context_server.core.edits import (
     DropThinking,
     Edit,
     Entry,
+    Mend,
     Replace,
     Rewind,
     Undo,
@@ -30,17 +31,11 @@ MOST_CHARS = 20_000
 PREVIEW_CHARS = 500
 """How much of it that is."""
 
-_TOLD = frozenset(
-    ("type", "at", "trigger", "stage", "tokens_freed", "tokens_before", "tokens_after", "sequence")
-)
 _TOLD_OF_OTHERS: Mapping[str, frozenset[str]] = {
     "configure": frozenset(("model", "context_window", "max_output", "policy", "transcript")),
     "usage": frozenset(("usage", "message_id")),
     "learn": frozenset(("model", "context_window")),
-    "mend": frozenset(("first", "last", "renamed", "made_up")),
-    "compact": frozenset(("id", "first", "last", "kept", "summarizer")),
-    "collapse": frozenset(("first", "last")),
-    "rewind": frozenset(("last",)),
+    "mend": frozenset(("renamed", "made_up")),
     "queue": frozenset(("tool_use_ids",)),
     "delegate": frozenset(("tool_use_ids",)),
     "failure": frozenset(("reason", "used_tokens")),
@@ -51,28 +46,78 @@ _TOLD_OF_OTHERS: Mapping[str, frozenset[str]] = {
 }
 """What is told of an entry besides: names and figures, and no text of the conversation."""
 
+Taking = Replace | DropThinking | Collapse | Compact
+"""The edits that make a view smaller."""
+
 
 def entry_of(sequence: int, entry: Entry, *, is_undone: bool = False) -> Mapping[str, Any]:
     """One entry of a transcript, for a reader; an undone edit says so."""
-    told = _message(entry) if isinstance(entry, Message) else _edit(entry)
-    undone = {"undone": True} if is_undone else {}
-    return {"sequence": sequence, "type": entry_type(entry), **told, **undone}
-
-
-def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
-    """One edit of the view: when, by what, which originals gave way, how many tokens."""
-    return entry_of(sequence, edit)
+    told = _message(sequence, entry) if isinstance(entry, Message) else _edit(sequence, entry)
+    return {**told, "undone": True} if is_undone else told
 
 
 def compaction_of(sequence: int, edit: Compact) -> Mapping[str, Any]:
     """One compaction, with the ids by which `recall` gives its summary back."""
     summary = [message.id for message in edit.messages]
-    return {**entry_of(sequence, edit), "summary_message_ids": summary}
+    return {**edit_of(sequence, edit), "summary_message_ids": summary}
 
 
-def _message(message: Message) -> dict[str, Any]:
+def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
+    """One edit of the view, as an entry of the audit; what does not apply to it is left out.
+
+    `cleared` names messages, or results by their calls; a range goes from `first` to `last`.
+    """
+    told = {
+        "sequence": sequence,
+        "type": edit.type,
+        "at": edit.at,
+        "trigger": getattr(edit, "trigger", None),
+        "stage": _stage(edit),
+        **_taken(edit),
+    }
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _stage(edit: Edit) -> str:
+    return edit.stage if isinstance(edit, Replace) else _STAGES.get(edit.type, edit.type)
+
+
+_STAGES: Mapping[str, str] = {"drop_thinking": "thinking"}
+"""Edits whose stage goes by another name than their type."""
+
+
+def _taken(edit: Edit) -> dict[str, Any]:
+    match edit:
+        case Replace():
+            cleared = [change.tool_use_id or change.message_id for change in edit.changes]
+            references = [change.reference for change in edit.changes]
+            named = _some("cleared", cleared) | _some("references", references)
+            return {"tokens_freed": tokens_freed(edit), **named}
+        case DropThinking():
+            return {"tokens_freed": edit.tokens_freed, **_some("cleared", edit.message_ids)}
+        case Collapse() | Mend():
+            return {"tokens_freed": tokens_freed(edit), "first": edit.first, "last": edit.last}
+        case Compact():
+            return {
+                "id": edit.id,
+                "summarizer": edit.summarizer or None,
+                "tokens_before": edit.tokens_before,
+                "tokens_after": edit.tokens_after,
+                "tokens_freed": tokens_freed(edit),
+                "first": edit.first,
+                "last": edit.last,
+                "kept": list(edit.kept) or None,
+            }
+        case Rewind():
+            return {"last": edit.last}
+        case _:
+            return {}
+
+
+def _message(sequence: int, message: Message) -> dict[str, Any]:
     """A message as it is sent; where it is large, how it begins, and the way to the rest."""
-    told: dict[str, Any] = {"id": message.id, "at": message.timestamp, "role": message.role}
+    told: dict[str, Any] = {"sequence": sequence, "type": entry_type(message)}
+    told |= {"id": message.id, "at": message.timestamp, "role": message.role}
     extra = {"is_meta": message.is_meta or None, "model": message.model, "usage": message.usage}
     told |= {name: value for name, value in extra.items() if value is not None}
     content = message.wire()["content"]
@@ -83,35 +128,45 @@ def _message(message: Message) -> dict[str, Any]:
     return told | {"chars": chars, "preview": preview, "reference": message.id}
 
 
-def _edit(edit: Edit) -> dict[str, Any]:
-    names = _TOLD | _TOLD_OF_OTHERS.get(edit.type, frozenset())
+def _edit(sequence: int, edit: Edit) -> dict[str, Any]:
+    names = _TOLD_OF_OTHERS.get(edit.type, frozenset())
     told = edit.model_dump(mode="json", exclude_none=True, include=set(names))
     if isinstance(edit, Undo):
-        told = {"at": edit.at, "undoes": edit.sequence}
-    told.pop("type", None)
-    if edit.type == "remember":
+        told = {"undoes": edit.sequence}
+    elif isinstance(edit, Collapse | Rewind) and edit.messages:
+        told = {"notes": [message.id for message in edit.messages]}
+    elif edit.type == "remember":
         told["sections"] = [update.section for update in edit.updates]
-    return told | _cleared(edit)
-
-
-def _cleared(edit: Edit) -> dict[str, Any]:
-    """What an edit took out of the view, and what that freed."""
-    match edit:
-        case Replace():
-            freed = sum(change.tokens_freed for change in edit.changes)
-            shown = _some("references", [change.reference for change in edit.changes])
-            return {"tokens_freed": freed, **shown}
-        case DropThinking():
-            return _some("references", edit.message_ids)
-        case Compact():
-            return {"tokens_freed": max(0, edit.tokens_before - edit.tokens_after)}
-        case Collapse() | Rewind():
-            return {"notes": [message.id for message in edit.messages]} if edit.messages else {}
-        case _:
-            return {}
+    return {**edit_of(sequence, edit), **told}
 
 
 def _some(name: str, ids: Sequence[str]) -> dict[str, Any]:
     shown: dict[str, Any] = {name: list(ids[:REFERENCES_SHOWN])}
     more = len(ids) - REFERENCES_SHOWN
     return shown | ({f"{name}_more": more} if more > 0 else {})
+
+
+def tokens_freed(edit: Edit) -> int | None:
+    """How much smaller an edit made the view; None where that is not its purpose."""
+    match edit:
+        case Replace():
+            return sum(change.tokens_freed for change in edit.changes)
+        case Compact():
+            return max(0, edit.tokens_before - edit.tokens_after)
+        case DropThinking() | Collapse():
+            return edit.tokens_freed
+        case _:
+            return None
+
+
+def notice_of(edits: Iterable[tuple[int, Edit]], *, after: int) -> str | None:
+    """What edits after a version took out of the model's view, in a line that it can read."""
+    taking = [edit for n, edit in edits if n > after and isinstance(edit, Taking)]
+    if not taking:
+        return None
+    stages = ", ".join(dict.fromkeys(map(_stage, taking)))
+    freed = sum(tokens_freed(edit) or 0 for edit in taking)
+    return (
+        f"Since the last turn the context was shortened by {freed:,} tokens ({stages}); what "
+        "was taken out is found with recall."
+    )

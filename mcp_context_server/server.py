@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.server import MCPServer
-from mcp.server.context import CallNext, ServerRequestContext
+from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
+from mcp_context_server.apps import Apps
+from mcp_context_server.completions import serve_completions
 from mcp_context_server.core.deferral import AUTO, search_mode
+from mcp_context_server.core.policy import Policy
 from mcp_context_server.counters.anthropic import AnthropicCounter
 from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
 from mcp_context_server.mirror import MemoryDirectory
-from mcp_context_server.ports import SessionStore
+from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
 from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.state import App
@@ -92,12 +95,31 @@ def build_service(
         store=store,
         clock=time.time,
         new_id=new_session_id,
-        policy=settings.policy(),
+        policy=_policy(settings),
         search_mode=search_mode(settings.tool_search) or AUTO,
         files=FileReader(tuple(root.resolve() for root in roots)),
         counters=(AnthropicCounter(key=settings.anthropic_api_key), TiktokenCounter()),
         memory_files=MemoryDirectory(settings.memory_dir) if settings.memory_dir else None,
+        hooks=_hooks(settings.hooks_file) if settings.hooks_file else no_hooks,
     )
+
+
+def _policy(settings: Settings) -> Policy:
+    """The policy that sessions start from. Raises `InvalidInput`."""
+    policy = settings.policy()
+    if settings.host_tools_file is None:
+        return policy
+    from mcp_context_server.host_tools import read_host_tools
+
+    named = {**read_host_tools(settings.host_tools_file), **policy.compactable_tools}
+    return Policy.model_validate({**settings.policy_overrides, "compactable_tools": named})
+
+
+def _hooks(file: Path) -> HookRunner:
+    """The commands of a hooks file. Raises `InvalidInput`."""
+    from mcp_context_server.hooks import CommandHooks, read_hooks
+
+    return CommandHooks(read_hooks(file))
 
 
 HANDSHAKE = frozenset(
@@ -118,8 +140,11 @@ def build_server(
     hint: HostHint = no_hint,
     tools: str = "all",
     make_compactor: Callable[[], Compactor] | None = None,
+    guard: ServerMiddleware[Any] | None = None,
 ) -> MCPServer[App]:
     """An MCP server over a service; the service's store outlives it.
+
+    Every request passes `guard` first.
 
     What it offers is added with the first request that may ask for it, so that the
     handshake does not wait for it.
@@ -144,8 +169,10 @@ def build_server(
         instructions=INSTRUCTIONS,
         lifespan=lifespan,
         log_level="WARNING",
+        extensions=[Apps()],
     )
     state.subscriptions = serve_subscriptions(server, state)
+    serve_completions(server)
     is_complete = False
 
     async def complete(ctx: ServerRequestContext[App], call_next: CallNext) -> Any:
@@ -157,8 +184,14 @@ def build_server(
             offer(server, state, tools)
         return await call_next(ctx)
 
+    if guard is not None:
+        server.middleware.append(guard)
     server.middleware.append(complete)
     return server
+
+
+LIBRARIES = ("mcp", "uvicorn", "httpx2", "sse_starlette")
+"""Libraries whose every step, and what callers sent, is nobody's news."""
 
 
 def log_to_stderr(settings: Settings) -> None:
@@ -166,5 +199,8 @@ def log_to_stderr(settings: Settings) -> None:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s %(message)s"
     )
+    if settings.log_level == "info":
+        for library in LIBRARIES:
+            logging.getLogger(library).setLevel(logging.WARNING)
     for warning in settings.warnings:
         logging.getLogger("mcp_context_server.settings").warning("%s", warning)

@@ -58,6 +58,7 @@ from mcp_context_server.following import Following
 from mcp_context_server.ports import (
     Clock,
     Countable,
+    HookRunner,
     MemoryFiles,
     Numbered,
     Receipt,
@@ -66,6 +67,7 @@ from mcp_context_server.ports import (
     SessionStore,
     Stored,
     TokenCounter,
+    no_hooks,
 )
 from mcp_context_server.receipts import digest_of, receipt_of, redeemed
 from mcp_context_server.views import GivenViews
@@ -145,6 +147,8 @@ class ContextService:
     """Where session memories are mirrored, if anywhere."""
     changes: Changes = field(default_factory=Changes)
     """Who is told what changes."""
+    hooks: HookRunner = no_hooks
+    """The commands that run at a session's start and around its compactions."""
     _following: Following = field(init=False)
     _kept: OrderedDict[str, Live] = field(default_factory=OrderedDict[str, Live])
     _locks: WeakValueDictionary[str, anyio.Lock] = field(
@@ -176,8 +180,29 @@ class ContextService:
             self.changes.announce(opening.principal, session_id, ALL)
         told = opening.configure.model_copy(update={"at": self.now()})
         if opening.configure.model_dump(exclude_none=True, exclude={"type"}):
-            return await self.write(session_id, opening.principal, _just(told)), created
-        return await self.load(session_id, opening.principal), created
+            live = await self.write(session_id, opening.principal, _just(told))
+        else:
+            live = await self.load(session_id, opening.principal)
+        return await self._started(live) if created else live, created
+
+    async def _started(self, live: Live) -> Live:
+        """The new session with what the hooks of its start say, unless a host tells its story."""
+        record = live.record
+        facts = {
+            "session_id": record.session_id,
+            "kind": record.kind,
+            "parent_id": record.parent_id,
+        }
+        said = await self.hooks("session_start", facts)
+        if not said or live.session.settings.transcript:
+            return live
+        from mcp_context_server.core.compaction import put_in
+
+        messages = tuple(
+            put_in(f"session_start.{n}", "hook", text) for n, text in enumerate(said, 1)
+        )
+        live, _ = await self.append(record.session_id, record.principal, messages)
+        return live
 
     async def ensure(self, opening: Opening) -> Live:
         """The session of that id, opened where it is not there yet."""

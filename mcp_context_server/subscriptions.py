@@ -49,8 +49,9 @@ Requested = ServerRequestContext[App, Any]
 
 def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
     """Serve the subscriptions of both eras; made before a handshake tells of them."""
-    subscriptions = Subscriptions(state)
     # The SDK has no public way to serve a method but in its low-level constructor.
+    lists = server._subscriptions  # pyright: ignore[reportPrivateUsage]
+    subscriptions = Subscriptions(state, lists)
     low = server._lowlevel_server  # pyright: ignore[reportPrivateUsage]
     low.add_request_handler(
         "subscriptions/listen", SubscriptionsListenRequestParams, subscriptions.listen
@@ -67,6 +68,8 @@ class Subscriptions:
     """Who has asked a server to be told of which resources."""
 
     state: App
+    lists: SubscriptionBus
+    """Where changes of what the server offers are published: those are everybody's."""
     watching: Watching = field(init=False)
     _streams: dict[str, list[ListenHandler]] = field(default_factory=dict[str, list[ListenHandler]])
     """The open streams, by principal."""
@@ -84,7 +87,7 @@ class Subscriptions:
         streams = self._streams.setdefault(principal, [])
         if len(streams) >= MOST_STREAMS:
             raise MCPError(INTERNAL_ERROR, "Too many streams are open. Close one and try again.")
-        handler = ListenHandler(_PrincipalBus(self.state.service.changes, principal))
+        handler = ListenHandler(_PrincipalBus(self.state.service.changes, self.lists, principal))
         streams.append(handler)
         try:
             with self.watching.of(principal, map(session_in, uris)):
@@ -147,21 +150,33 @@ def _refuse_too_many(count: int, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _PrincipalBus(SubscriptionBus):
-    """The changes of one principal's sessions, as the SDK's streams listen to them."""
+    """What one principal is told, as the SDK's streams listen to it."""
 
     changes: Changes
+    lists: SubscriptionBus
     principal: str
 
     async def publish(self, event: ServerEvent) -> None:
-        """Nothing is published here: what changes is announced where it is written."""
-        raise NotImplementedError
+        """Publish what is everybody's; what changes in a session is announced where it is."""
+        await self.lists.publish(event)
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         def told(change: Change) -> None:
             for uri in uris_of(change):
                 listener(ResourceUpdated(uri))
 
-        return self.changes.listen(self.principal, told)
+        def listed(event: ServerEvent) -> None:
+            if not isinstance(event, ResourceUpdated):
+                listener(event)
+
+        leave_lists = self.lists.subscribe(listed)
+        leave_changes = self.changes.listen(self.principal, told)
+
+        def leave() -> None:
+            leave_lists()
+            leave_changes()
+
+        return leave
 
 
 @dataclass(slots=True, eq=False)

@@ -114,6 +114,9 @@ REQUIREMENTS: dict[str, str] = {
     "MEM-4": "The memory is a resource, whose changes are told, and a Markdown file that a person "
     "may edit; it outlives compaction and restart.",
     "MEM-5": "Status and `prepare_turn` say when an update is due; a prompt asks for it.",
+    "SMC-1": "Where it is switched on, a session memory with content is the summary before any "
+    "summarizer is asked.",
+    "SMC-3": "Where the window would still be full after it, the next summarizer has its turn.",
     "SMC-2": "Where the memory is the summary, 10,000 to 40,000 tokens and five messages with text "
     "stay, from a cut point on.",
     # ── tool search ──

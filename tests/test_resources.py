@@ -154,6 +154,7 @@ async def test_the_transcript_tells_what_each_edit_took_out_and_when_and_why(cli
         "stage": "snip",
         "trigger": "manual",
         "tokens_freed": snipped["tokens_freed"],
+        "cleared": ["c1"],
         "references": ["c1"],
     }
     assert (await call(client, "context_status", session_id="s", detail=True))["edits"] == [edit]

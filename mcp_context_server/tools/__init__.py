@@ -1,12 +1,13 @@
 """The MCP tools: one thin function each. Their docstrings are read by models."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mcp.server.mcpserver.tools import Tool as McpTool
 from mcp.types import CallToolResult, ToolAnnotations
 
+from mcp_context_server.panel.app import PANEL_META
 from mcp_context_server.tools.catalog import register_tools, tool_search
 from mcp_context_server.tools.compaction import compact, recover_overflow
 from mcp_context_server.tools.memory import session_memory_read, session_memory_update
@@ -25,10 +26,17 @@ class Tool:
     annotations: ToolAnnotations
     for_agents: bool = True
     """Whether a model calls it; the others are for the program around the model."""
+    meta: Mapping[str, Any] | None = None
+    """What only hosts read of the definition."""
 
     def made(self) -> McpTool:
         """The tool as the SDK registers it, its schema without what says nothing."""
-        tool = McpTool.from_function(self.run, title=self.title, annotations=self.annotations)
+        tool = McpTool.from_function(
+            self.run,
+            title=self.title,
+            annotations=self.annotations,
+            meta=dict(self.meta) if self.meta else None,
+        )
         return tool.model_copy(update={"parameters": slim(tool.parameters)})
 
 
@@ -46,7 +54,7 @@ def offered() -> tuple[Tool, ...]:
     """Every tool, in the order in which they are listed."""
     return (
         Tool(estimate_tokens, "Estimate tokens", _reads()),
-        Tool(context_status, "Context status", _reads()),
+        Tool(context_status, "Context status", _reads(), meta=PANEL_META),
         Tool(compact, "Compact the conversation", _writes()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads()),

@@ -52,15 +52,14 @@ def call_of(ctx: Asking, session_id: str) -> Call:
     completions alike.
     """
     asked = _request_of(ctx)
-    is_stdio = asked.request is None
-    scope: Mapping[str, Any] = {} if is_stdio else asked.request.scope
+    scope: Mapping[str, Any] = getattr(asked.request, "scope", {})
     token: AccessToken | None = getattr(scope.get("user"), "access_token", None)
     return Call(
         session_id=session_id,
         principal=token.subject or token.client_id if token else "",
         meta=dict(asked.meta or {}),
         connection=scope.get(CONNECTION, ""),
-        is_stdio=is_stdio,
+        is_stdio=asked.request is None,
     )
 
 
