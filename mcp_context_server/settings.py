@@ -81,6 +81,8 @@ class Settings(BaseModel):
     """How long what is in flight may take once the server was asked to end."""
     session_id: str = Field(default="", max_length=200)
     """The session that the host says this process serves."""
+    cache_bytes: int = Field(default=256_000_000, ge=0)
+    """What sessions kept in memory may take together; others are read again when asked for."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least that is logged to stderr."""
 
