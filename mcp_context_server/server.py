@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, ServerRequestContext
-from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
 from mcp_context_server.core.deferral import AUTO, search_mode
@@ -121,7 +120,6 @@ def build_server(
     async def lifespan(_: MCPServer[App]) -> AsyncGenerator[App]:
         yield state
 
-    ArgModelBase.model_config["extra"] = "forbid"  # an unknown argument is an error, by name
     server = MCPServer[App](
         "mcp-context-server",
         title="Context",

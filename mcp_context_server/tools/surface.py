@@ -1,37 +1,16 @@
-"""What every tool shares: finding its session, shaping its answer, telling its errors."""
+"""What every tool shares: finding its session, telling how far it is, shaping its answer."""
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent
 
-from mcp_context_server.errors import ContextServerError
 from mcp_context_server.identity import Call
 from mcp_context_server.results import Result
 from mcp_context_server.service import Live
 from mcp_context_server.state import App
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
 Ctx = Context[App]
-
-
-def reporting_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Let the model read our errors; the SDK hides every exception but `ToolError`."""
-
-    @wraps(tool)
-    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await tool(*args, **kwargs)
-        except ContextServerError as error:
-            raise ToolError(str(error)) from error
-
-    return wrapper
 
 
 def app(ctx: Ctx) -> App:
@@ -53,6 +32,18 @@ def call_of(ctx: Ctx, session_id: str) -> Call:
 async def session_of(ctx: Ctx, session_id: str) -> Live:
     """The session a call acts on, brought up to date with the transcript it follows."""
     return await app(ctx).identity.session_of(call_of(ctx, session_id))
+
+
+def progress_to(ctx: Ctx) -> Callable[[str], Awaitable[None]]:
+    """Tells the client what is being done, in a few words, where it asked to be told."""
+    done = 0
+
+    async def report(doing: str) -> None:
+        nonlocal done
+        done += 1
+        await ctx.report_progress(done, message=doing)
+
+    return report
 
 
 def answer(result: Result, line: str) -> CallToolResult:
