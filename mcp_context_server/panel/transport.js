@@ -46,9 +46,7 @@ class PageTransport {
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta: meta } });
     const response = await fetch(this.#endpoint, { method: "POST", headers, body });
-    if (response.status === 401 || response.status === 403) {
-      throw new Refused("The server wants a token.", response.status);
-    }
+    if (response.status === 401) throw new Refused("The server wants a token.", 401);
     return answerIn(await response.text(), response, id);
   }
 }

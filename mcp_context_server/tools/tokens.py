@@ -35,7 +35,7 @@ async def estimate_tokens(
 @reporting_errors
 async def context_status(
     ctx: Ctx,
-    detail: Annotated[bool, Field(description="Also the formula and every edit")] = False,
+    detail: Annotated[bool, Field(description="Also tools, files, growth, edits")] = False,
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Status]:
     """Tell how full the context window is, of what, and what to do next."""
