@@ -191,14 +191,13 @@ const newestSnip = (now) => (now?.edits ?? []).findLast((edit) => edit.stage ===
 
 const askStatus = (detail) => callTool(transport, "context_status", { detail, ...(sessionId ? { session_id: sessionId } : {}) });
 
-/** The whole status, and the memory where that changed. */
+/** The whole status, and the memory where that changed; nothing, if another was chosen meanwhile. */
 async function refresh() {
-  const now = await askStatus(true);
-  sessionId = now.session_id;
-  if (now.memory?.version && now.memory.version !== memory?.version) {
-    memory = await callTool(transport, "session_memory_read", { session_id: sessionId });
-  }
-  [status, seen] = [now, fingerprint(now)];
+  const wanted = sessionId, now = await askStatus(true);
+  const isNews = now.memory?.version && now.memory.version !== memory?.version;
+  const read = isNews ? await callTool(transport, "session_memory_read", { session_id: now.session_id }) : memory;
+  if (sessionId !== wanted) return;
+  [sessionId, status, seen, memory] = [now.session_id, now, fingerprint(now), read];
 }
 
 const fingerprint = ({ session_id, version, used_tokens, state, advice }) => JSON.stringify([session_id, version, used_tokens, state, advice]);
