@@ -310,6 +310,11 @@ function unread({ unreadable }) {
   );
 }
 
+// On paper nothing can be opened, and what a compaction lost should be read there too.
+addEventListener("beforeprint", () => {
+  for (const details of document.querySelectorAll(".cut details")) details.open = true;
+});
+
 document.body.prepend(
   masthead(report),
   h(
