@@ -156,7 +156,7 @@ REQUIREMENTS: dict[str, str] = {
     "SERVE-3": "What a session holds is a resource that clients of both eras can subscribe to; "
     "what a model is asked for is a prompt; arguments complete.",
     # ── hosts ──
-    "HOST-2": "`inspect` shows where a transcript's context went, as tables and as JSON.",
+    "HOST-2": "`inspect` shows where a transcript's context went: tables, JSON, and a page.",
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
     "cut, glued, damaged and very long lines do no harm.",
     # ── safety and observability ──
