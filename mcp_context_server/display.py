@@ -1,16 +1,20 @@
 """What a person sees in the terminal: a conversation's status, growth and largest parts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from mcp_context_server.inspection import Inspection, Point, Share
-from mcp_context_server.results import Status
+from mcp_context_server.hosts.registration import Standing
+from mcp_context_server.inspection import Inspection, Point
+from mcp_context_server.results import Share, Status
 
 BAR_COLUMNS = 40
+EDIT_ROWS = 20
+"""The newest edits that are shown."""
 GROWTH_ROWS = 24
 """Longer growths are shown by as many evenly spaced responses; boundaries always are."""
 
@@ -43,6 +47,8 @@ def show_inspection(inspection: Inspection, console: Console) -> None:
     ):
         if shares:
             console.print("", share_table(title, shares, inspection.status.used_tokens))
+    if inspection.status.edits:
+        console.print("", edits_table(inspection.status.edits))
     for place in inspection.unreadable:
         console.print(f"[yellow]Left out, line {place}[/]", highlight=False)
 
@@ -118,6 +124,43 @@ def share_table(title: str, shares: Sequence[Share], used: int) -> Table:
     for share in shares:
         part = f"{100 * share.tokens / max(1, used):.1f} %"
         table.add_row(Text(share.name), f"{share.tokens:,}", part, str(share.results))
+    return table
+
+
+def edits_table(edits: Sequence[Mapping[str, Any]]) -> Table:
+    """What was taken out of the view, the newest last; of a long list, its end."""
+    table = _table("Taken out of the view", "when", "trigger", "stage", "tokens", "what")
+    if len(edits) > EDIT_ROWS:
+        table.add_row("…", "", "", "", f"{len(edits) - EDIT_ROWS} earlier ones")
+    for edit in edits[-EDIT_ROWS:]:
+        freed = edit.get("tokens_freed")
+        table.add_row(
+            edit.get("at", ""),
+            edit.get("trigger", ""),
+            edit["stage"],
+            f"{freed:,}" if freed is not None else "",
+            Text(_what(edit)),
+        )
+    return table
+
+
+def _what(edit: Mapping[str, Any]) -> str:
+    cleared = edit.get("cleared", ())
+    if cleared:
+        more = f" and {len(cleared) - 3} more" if len(cleared) > 3 else ""
+        return f"{', '.join(cleared[:3])}{more}"
+    return " to ".join(edit[end] for end in ("first", "last") if edit.get(end))
+
+
+def host_table(found: Sequence[Standing]) -> Table:
+    """The hosts, whether they are here, and where this server is registered."""
+    table = Table("host", "here", "scope", "registered", "file", box=None, pad_edge=False)
+    for each in found:
+        registered = {"registered": "yes", "not registered": "no"}.get(each.state, each.state)
+        style = {"yes": "green", "no": "dim"}.get(registered, "bold red")
+        shown = Text(str(each.path), overflow="fold")
+        here = "yes" if each.is_found else "no"
+        table.add_row(each.host.name, here, each.scope, Text(registered, style=style), shown)
     return table
 
 

@@ -1,25 +1,33 @@
 """Where a conversation's context went: one transcript, read and added up."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from mcp_context_server.answers import status_of
-from mcp_context_server.core.edits import Compact, Entry
+from mcp_context_server.answers import shares_of, status_of
+from mcp_context_server.core.costs import Cost
+from mcp_context_server.core.edits import Entry
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.messages import Message, is_prompt
+from mcp_context_server.core.redact import redacted
 from mcp_context_server.core.session import Contributor, Session, contributors, fold
-from mcp_context_server.core.usage import normalise_usage
+from mcp_context_server.ledger import Cut, Response, cuts, filling, responses
 from mcp_context_server.ports import SessionRecord
-from mcp_context_server.results import Status
+from mcp_context_server.results import Share, Status
 from mcp_context_server.transcripts.base import Event, Unreadable
 from mcp_context_server.transcripts.entries import EntryWriter
 from mcp_context_server.transcripts.follow import Follower, read_events
 
 MOST_SHOWN = 10
-"""Tools, files and results that are listed."""
+"""Results that are listed."""
+
+TOLD_BESIDE = ("by_tool", "by_file", "growth")
+"""What an inspection tells itself, and in full, of what a status tells."""
+
+MOST_LOST = 40
+"""Names that a compaction lost, of those that are listed."""
 
 
 class Point(BaseModel):
@@ -29,23 +37,79 @@ class Point(BaseModel):
 
     turn: int
     """The prompt it belongs to, from 1."""
-    at: str | None
+    at: str | None = None
     tokens: int
     """Of the prompt, as the API reported it."""
     cached_tokens: int
     """Of those, read from the cache."""
+    written_tokens: int = 0
+    """Of those, written to the cache."""
+    output_tokens: int = 0
+    """Of the response."""
     boundary: str | None = None
     """The trigger, where a compaction stands between the response before and this one."""
 
 
-class Share(BaseModel):
-    """What one tool or one file takes of the window."""
+class Spent(BaseModel):
+    """Dollars, by what they were paid for."""
 
     model_config = ConfigDict(frozen=True)
 
-    name: str
+    fresh: float
+    """Input that is neither read from a cache nor written to one."""
+    read: float
+    written: float
+    output: float
+    total: float
+    uncached_input: float
+    """What all of the input would have cost without a cache."""
+
+
+class TurnCost(BaseModel):
+    """What one turn's responses took, and what they cost."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn: int
+    responses: int
+    fresh_tokens: int
+    read_tokens: int
+    written_tokens: int
+    output_tokens: int
+    dollars: Spent | None = None
+    """None where a model's prices are not published."""
+
+
+class Compaction(BaseModel):
+    """A compaction, and what of it was missing afterwards."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn: int
+    at: str | None = None
+    trigger: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    next_prompt_tokens: int | None = None
+    """Of the first response after it."""
+    needed: int
+    """Names that the assistant used soon after and could only know from before."""
+    recall: float | None = None
+    """The share of those that the shortened context still held; None where there were none."""
+    lost: tuple[str, ...]
+    """The first of those that it did not."""
+
+
+class Part(BaseModel):
+    """What one file takes, by class and tool; all parts add up to the used tokens."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str
+    """The class, as in the status's breakdown."""
+    tool: str
+    file: str
     tokens: int
-    results: int
 
 
 class Inspection(BaseModel):
@@ -59,6 +123,9 @@ class Inspection(BaseModel):
     turns: int
     responses: int
     growth: tuple[Point, ...]
+    costs: tuple[TurnCost, ...]
+    compactions: tuple[Compaction, ...]
+    parts: tuple[Part, ...]
     by_tool: tuple[Share, ...]
     by_file: tuple[Share, ...]
     largest: tuple[Share, ...]
@@ -66,24 +133,39 @@ class Inspection(BaseModel):
     """Places of the file that its format does not explain; they were left out."""
 
 
-def inspect(path: Path, format: str = "auto") -> Inspection:
-    """Read a transcript whole. Raises `TranscriptUnreadable`."""
+def inspect(path: Path, format: str = "auto", *, mask: bool = True) -> Inspection:
+    """Read a transcript whole; key-shaped strings in names and paths are masked.
+
+    Raises `TranscriptUnreadable`.
+    """
     events, known_format = _events(path, format)
     entries, session = _folded(events)
     found = sorted(contributors(session.view, session.family), key=lambda c: -c.tokens)
     messages = [entry for entry in entries if isinstance(entry, Message)]
-    return Inspection(
+    status = status_of(SessionRecord(session_id=path.stem), session, detail=True)
+    status = status.model_copy(update=dict.fromkeys(TOLD_BESIDE))
+    told = tuple(responses(entries))
+    inspection = Inspection(
         file=str(path),
         format=known_format,
-        status=status_of(SessionRecord(session_id=path.stem), session, detail=True),
+        status=status,
         turns=sum(map(is_prompt, messages)),
         responses=len({m.api_message_id or m.id for m in messages if m.role == "assistant"}),
-        growth=tuple(_growth(entries)),
-        by_tool=_shares(found, lambda c: c.tool or "(unknown)"),
-        by_file=_shares((c for c in found if c.path), lambda c: c.path),
+        growth=tuple(map(_point, told)),
+        costs=tuple(_turn_costs(told)),
+        compactions=tuple(_compactions(events, told)),
+        parts=_parts(session, status.breakdown),
+        by_tool=shares_of(found, lambda c: c.tool or "(unknown)"),
+        by_file=shares_of((c for c in found if c.path), lambda c: c.path),
         largest=tuple(_share(c) for c in found[:MOST_SHOWN]),
         unreadable=tuple(f"{e.position}: {e.reason}" for e in events if isinstance(e, Unreadable)),
     )
+    return masked(inspection) if mask else inspection
+
+
+def masked(inspection: Inspection) -> Inspection:
+    """The inspection with the key-shaped strings of every text in it masked."""
+    return Inspection.model_validate(redacted(inspection.model_dump()))
 
 
 def _events(path: Path, format: str) -> tuple[list[Event], str]:
@@ -100,38 +182,73 @@ def _folded(events: Iterable[Event]) -> tuple[Sequence[Entry], Session]:
     return entries, fold(Session(), enumerate(entries, start=1), version=len(entries))
 
 
-def _growth(entries: Iterable[Entry]) -> Iterator[Point]:
-    """The window at each response that has a usage."""
-    turn, boundary, seen = 0, None, set[str]()
-    for entry in entries:
-        if isinstance(entry, Compact):
-            boundary = entry.trigger
-        if not isinstance(entry, Message):
-            continue
-        turn += is_prompt(entry)
-        usage = normalise_usage(entry.usage) if entry.usage else None
-        response = entry.api_message_id or entry.id
-        if usage is not None and response not in seen:
-            seen.add(response)
-            yield Point(
-                turn=turn,
-                at=entry.timestamp,
-                tokens=usage.prompt,
-                cached_tokens=usage.cache_read,
-                boundary=boundary,
-            )
-            boundary = None
+def _point(response: Response) -> Point:
+    usage = response.usage
+    return Point(
+        turn=response.turn,
+        at=response.at,
+        tokens=usage.prompt,
+        cached_tokens=usage.cache_read,
+        written_tokens=usage.cache_creation,
+        output_tokens=usage.output,
+        boundary=response.boundary,
+    )
 
 
-def _shares(found: Iterable[Contributor], name: Callable[[Contributor], str]) -> tuple[Share, ...]:
-    """The contributors added up by name, largest first."""
-    tokens, results = Counter[str](), Counter[str]()
-    for contributor in found:
-        tokens[name(contributor)] += contributor.tokens
-        results[name(contributor)] += 1
+def _turn_costs(told: Iterable[Response]) -> Iterator[TurnCost]:
+    for turn, group in groupby(told, key=lambda response: response.turn):
+        asked = tuple(group)
+        usages, costs = [r.usage for r in asked], [r.cost for r in asked if r.cost]
+        yield TurnCost(
+            turn=turn,
+            responses=len(asked),
+            fresh_tokens=sum(usage.input for usage in usages),
+            read_tokens=sum(usage.cache_read for usage in usages),
+            written_tokens=sum(usage.cache_creation for usage in usages),
+            output_tokens=sum(usage.output for usage in usages),
+            dollars=_spent(costs) if len(costs) == len(asked) else None,
+        )
+
+
+def _spent(costs: Iterable[Cost]) -> Spent:
+    cost = sum(costs, Cost())
+    return Spent(
+        fresh=cost.fresh,
+        read=cost.read,
+        written=cost.written,
+        output=cost.output,
+        total=cost.total,
+        uncached_input=cost.uncached_input,
+    )
+
+
+def _compactions(events: Iterable[Event], told: Iterable[Response]) -> Iterator[Compaction]:
+    found = tuple(cuts(events))
+    after = [response.usage.prompt for response in told if response.boundary is not None]
+    # Where two follow each other without a response between them, it is not known whose it is.
+    known = after if len(after) == len(found) else [None] * len(found)
+    return map(_compaction, found, known)
+
+
+def _compaction(cut: Cut, next_prompt_tokens: int | None) -> Compaction:
+    needed = len(cut.needed)
+    return Compaction(
+        turn=cut.turn,
+        at=cut.event.timestamp,
+        trigger=cut.event.trigger,
+        tokens_before=cut.event.tokens_before,
+        tokens_after=cut.event.tokens_after,
+        next_prompt_tokens=next_prompt_tokens,
+        needed=needed,
+        recall=1 - len(cut.lost) / needed if needed else None,
+        lost=cut.lost[:MOST_LOST],
+    )
+
+
+def _parts(session: Session, breakdown: Mapping[str, int]) -> tuple[Part, ...]:
     return tuple(
-        Share(name=name, tokens=total, results=results[name])
-        for name, total in tokens.most_common(MOST_SHOWN)
+        Part(kind=kind, tool=tool, file=file, tokens=tokens)
+        for (kind, tool, file), tokens in filling(session, breakdown).items()
     )
 
 

@@ -3,6 +3,8 @@
 from mcp.server import MCPServer
 
 from mcp_context_server.memory_prompts import add_memory_prompts
+from mcp_context_server.panel.app import add_panel
+from mcp_context_server.prompting import refuse_unknown_prompts
 from mcp_context_server.prompts import add_prompts
 from mcp_context_server.resources import add_resources
 from mcp_context_server.state import App
@@ -16,4 +18,6 @@ def offer(server: MCPServer[App], state: App, tools: str) -> None:
     registered.update(definitions(tools))
     add_prompts(server)
     add_memory_prompts(server)
-    add_resources(server, state)
+    refuse_unknown_prompts(server)
+    add_resources(server)
+    add_panel(server)

@@ -11,6 +11,7 @@ from mcp_context_server.service import ContextService
 
 if TYPE_CHECKING:
     from mcp_context_server.compacting import Compactor
+    from mcp_context_server.subscriptions import Subscriptions
 
 
 @dataclass(slots=True)
@@ -20,6 +21,8 @@ class App:
     service: ContextService
     identity: Identity
     make_compactor: Callable[[], Compactor]
+    subscriptions: Subscriptions | None = None
+    """Who asked to be told of what; `close` it before the transports end."""
     _compactor: Compactor | None = field(default=None, init=False)
 
     @property

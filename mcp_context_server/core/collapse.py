@@ -7,8 +7,8 @@ space is needed; what stays staged can be committed at once when a request overf
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from mcp_context_server.core.edits import Collapse, Edit, StageNotes, position
-from mcp_context_server.core.extract import Facts, gather
+from mcp_context_server.core.edits import Collapse, Edit, StageNotes
+from mcp_context_server.core.extract import gather
 from mcp_context_server.core.markers import neutralise
 from mcp_context_server.core.messages import Message, cut_points, rounds
 from mcp_context_server.core.redact import redact
@@ -23,9 +23,10 @@ def collapse(turn: Turn) -> Step | None:
     policy = turn.policy
     if not policy.collapse or turn.used < turn.share(policy.collapse_at_fraction):
         return None
-    fresh = tuple(_new_groups(turn))
+    places = _places(turn)
+    fresh = tuple(_new_groups(turn, places))
     needed = turn.used - turn.share(policy.collapse_to_fraction)
-    committed = _committed((*turn.session.staged, *fresh), turn, needed)
+    committed = _committed((*turn.session.staged, *fresh), turn, places, needed)
     staging = (StageNotes(at=turn.at, groups=fresh),) if fresh else ()
     edits: tuple[Edit, ...] = (*staging, *committed)
     return Step(edits, "window") if edits else None
@@ -33,14 +34,19 @@ def collapse(turn: Turn) -> Step | None:
 
 def drain(turn: Turn) -> tuple[Edit, ...]:
     """The edits that commit all staged groups at once, as when a request overflowed."""
-    committed = _committed(turn.session.staged, turn, float("inf"))
+    committed = _committed(turn.session.staged, turn, _places(turn), float("inf"))
     return with_thinking(turn, committed)
 
 
-def _committed(groups: Iterable[Collapse], turn: Turn, needed: float) -> tuple[Collapse, ...]:
+def _places(turn: Turn) -> dict[str, int]:
+    return {message.id: place for place, message in enumerate(turn.view)}
+
+
+def _committed(
+    groups: Iterable[Collapse], turn: Turn, places: Mapping[str, int], needed: float
+) -> tuple[Collapse, ...]:
     """The edits that commit groups, oldest first, until enough is freed; neighbours in one."""
     chosen, freed = list[Collapse](), 0
-    places = {message.id: place for place, message in enumerate(turn.view)}
     for group in groups:
         if freed >= needed:
             break
@@ -72,29 +78,26 @@ def _joined(groups: Iterable[Collapse], places: Mapping[str, int]) -> Iterator[C
 
 def _saves(group: Collapse, turn: Turn, places: Mapping[str, int]) -> int:
     """What a group frees in the view as it is now; nothing where it no longer stands there."""
-    start, end = places.get(group.first), places.get(group.last)
-    if start is None or end is None:
-        return 0
-    return _freed(turn, turn.view[start : end + 1], group.messages)
+    found = _range_of(group, places)
+    return _freed(turn, found, group.messages) if found else 0
 
 
-def _freed(turn: Turn, old: Iterable[Message], new: Iterable[Message]) -> int:
-    family = turn.session.family
-    tokens = sum(message_tokens(m, family) for m in old) - sum(
-        message_tokens(m, family) for m in new
-    )
-    return round(turn.session.calibration.factor * tokens)
+def _freed(turn: Turn, old: range, new: Iterable[Message]) -> int:
+    """What is freed where messages stand in place of a range of the view."""
+    came = sum(message_tokens(message, turn.session.family) for message in new)
+    gone = turn.ledger.tokens_in(old.start, old.stop)
+    return round(turn.session.calibration.factor * (gone - came))
 
 
 # ── groups ───────────────────────────────────────────────────────────────────
 
 
-def _new_groups(turn: Turn) -> Iterator[Collapse]:
+def _new_groups(turn: Turn, places: Mapping[str, int]) -> Iterator[Collapse]:
     """Notes for the groups of old rounds that have none yet, where they are smaller."""
-    for group in _groups(turn):
+    for group in _groups(turn, places):
         old = turn.view[group.start : group.stop]
         note = _note(old, turn)
-        freed = _freed(turn, old, (note,))
+        freed = _freed(turn, group, (note,))
         if freed > 0:
             yield Collapse(
                 at=turn.at,
@@ -105,12 +108,12 @@ def _new_groups(turn: Turn) -> Iterator[Collapse]:
             )
 
 
-def _groups(turn: Turn) -> Iterator[range]:
+def _groups(turn: Turn, places: Mapping[str, int]) -> Iterator[range]:
     """Ranges of whole rounds of about the size of a group; each meets the next at a cut point."""
     most = turn.scaled(turn.policy.collapse_group_tokens)
     start, end, tokens = 0, 0, 0.0
-    for part in _foldable(turn):
-        size = sum(message_tokens(turn.view[i], turn.session.family) for i in part)
+    for part in _foldable(turn, places):
+        size = turn.ledger.tokens_in(part.start, part.stop)
         if start < end and (part.start != end or tokens + size > most):
             yield range(start, end)
             start, tokens = part.start, 0.0
@@ -121,30 +124,37 @@ def _groups(turn: Turn) -> Iterator[range]:
         yield range(start, end)
 
 
-def _foldable(turn: Turn) -> Iterator[range]:
+def _foldable(turn: Turn, places: Mapping[str, int]) -> Iterator[range]:
     """The old rounds, without what must stay: pins, summaries, and notes."""
-    view = turn.view
-    staying = _staying(turn)
-    cuts = set(cut_points(view))
-    for part in rounds(view)[: -turn.policy.collapse_keep_rounds]:
-        stops = [i for i in part if view[i].id in staying or view[i].pinned]
-        edges = [part.start - 1, *stops, part.stop]
+    staying, cuts = _staying(turn, places), cut_points(turn.view)
+    may_part = set(cuts)
+    for part in rounds(turn.view, cuts)[: -turn.policy.collapse_keep_rounds]:
+        if staying.isdisjoint(part):
+            yield part
+            continue
+        edges = [part.start - 1, *(place for place in part if place in staying), part.stop]
         for before, after in pairwise(edges):
-            if before + 1 < after and {before + 1, after} <= cuts:
+            if before + 1 < after and {before + 1, after} <= may_part:
                 yield range(before + 1, after)
 
 
-def _staying(turn: Turn) -> set[str]:
-    """Ids of what compactions and collapses put into the view, and of what is staged already."""
+def _staying(turn: Turn, places: Mapping[str, int]) -> set[int]:
+    """Where pins stand, what compactions and collapses put into the view, and what is staged."""
     session = turn.session
-    ids = {m.id for _, edit in session.edits if isinstance(edit, Collapse) for m in edit.messages}
+    kept = {place for place, message in enumerate(turn.view) if message.pinned}
+    put = [m for _, edit in session.edits if isinstance(edit, Collapse) for m in edit.messages]
     if session.boundary is not None:
-        ids.update(m.id for m in (*session.boundary.messages, *session.boundary.attachments))
+        put += [*session.boundary.messages, *session.boundary.attachments]
+    kept.update(places[message.id] for message in put if message.id in places)
     for group in session.staged:
-        start, end = position(turn.view, group.first), position(turn.view, group.last)
-        if start is not None and end is not None:
-            ids.update(message.id for message in turn.view[start : end + 1])
-    return ids
+        kept.update(_range_of(group, places))
+    return kept
+
+
+def _range_of(group: Collapse, places: Mapping[str, int]) -> range:
+    """Where a group stands in the view; an empty range where it stands there no longer."""
+    start, end = places.get(group.first), places.get(group.last)
+    return range(0) if start is None or end is None else range(start, end + 1)
 
 
 # ── notes ────────────────────────────────────────────────────────────────────
@@ -155,11 +165,11 @@ ASKED_CHARS, SAID_CHARS, GIST_CHARS, OUTCOME_CHARS = 1_200, 400, 120, 160
 SHARES = (1.0, 0.5, 0.25)
 """How much of that, where a note would be too long; beyond the last, lines are left out."""
 
-Quote = tuple[int, str, str, int, str]
-"""A line to be: its rank, what stands before the text, the text, its most characters, an id."""
+LEAST_LINE_CHARS = 16
+"""What a message adds to a note at least; what surely does not fit is not even measured."""
 
-Line = tuple[int, str]
-"""A line of a note, and how soon it may be left out: requests last, results first."""
+Quote = tuple[str, str, int, str]
+"""A line to be: what stands before the text, the text, its most characters, and an id."""
 
 
 def _note(messages: Sequence[Message], turn: Turn) -> Message:
@@ -170,54 +180,99 @@ def _note(messages: Sequence[Message], turn: Turn) -> Message:
         "recall brings back any message or result by its id.]"
     )
     room = turn.scaled(turn.policy.collapse_note_chars)
-    quoted = [quote for facts in map(gather, messages) for quote in _quoted(facts) if quote[2]]
-    share = next((share for share in SHARES if _chars(quoted, share) <= room), SHARES[-1])
-    lines = list(_lines(quoted, share))
-    kept = _within(lines, room)
-    left = len(lines) - len(kept)
-    more = [f"- {left} more calls, results and remarks are left out here"] if left else []
+    lines, is_all = _lines_within(messages, room)
+    more = [] if is_all else ["- more calls, results and remarks are left out here"]
     return Message(
         id=f"{messages[0].id}:notes",
         role="user",
-        content="\n".join([head, redact(neutralise("\n".join(kept))), *more]),
+        content="\n".join([head, redact(neutralise("\n".join(lines))), *more]),
         timestamp=messages[-1].timestamp,
         is_meta=True,
     )
 
 
-def _within(lines: Sequence[Line], chars: int) -> list[str]:
-    """The lines that fit, in their order: those of a lower rank first, of one rank the newest."""
-    ranked = sorted(range(len(lines)), key=lambda place: (lines[place][0], -place))
-    kept: set[int] = set()
-    for place in ranked:
-        chars -= len(lines[place][1]) + 1
-        if chars < 0:
-            break
-        kept.add(place)
-    return [text for place, (_, text) in enumerate(lines) if place in kept]
+def _lines_within(messages: Sequence[Message], chars: int) -> tuple[list[str], bool]:
+    """The lines that fit, in their order, and whether these are all.
+
+    What was asked goes before what was said, calls and results, and of each the newest
+    before the older; a line is drawn up only while there is room.
+    """
+    share, kept = _share(messages, chars), dict[tuple[int, int, int], str]()
+    for key, quote in _by_worth(messages):
+        if line := _line(quote, share):
+            chars -= len(line) + 1
+            if chars < 0:
+                return [kept[key] for key in sorted(kept)], False
+            kept[key] = line
+    return [kept[key] for key in sorted(kept)], True
 
 
-def _quoted(facts: Facts) -> Iterator[Quote]:
-    """What a note quotes of a message."""
-    yield 0, "- User: ", facts.asked, ASKED_CHARS, ""
-    yield 0, "- Summary: ", facts.summary, ASKED_CHARS, ""
-    yield 1, "- Assistant: ", facts.said, SAID_CHARS, ""
-    for action in facts.actions:
-        yield 2, f"- {action.tool} ", action.path or action.gist or "()", GIST_CHARS, action.id
-    for outcome in facts.outcomes:
-        failed = "failed: " if outcome.is_error else ""
-        yield 3, f"  → {failed}", outcome.text or "nothing", OUTCOME_CHARS, outcome.id
+def _by_worth(messages: Sequence[Message]) -> Iterator[tuple[tuple[int, int, int], Quote]]:
+    """What a note may quote, the most worth first, each with the place that it has in the note."""
+    for rank, quotes in enumerate(QUOTES):
+        for place in range(len(messages) - 1, -1, -1):
+            found = quotes(messages[place])
+            for at in range(len(found) - 1, -1, -1):
+                yield (place, rank, at), found[at]
 
 
-def _chars(lines: Iterable[Quote], share: float) -> float:
+def _share(messages: Sequence[Message], chars: int) -> float:
+    """The first of the shares at which every line fits, else the last."""
+    if len(messages) * LEAST_LINE_CHARS > chars:
+        return SHARES[-1]
+    quotes = [quote for _, quote in _by_worth(messages)]
+    return next((share for share in SHARES if _chars(quotes, share) <= chars), SHARES[-1])
+
+
+def _chars(quotes: Iterable[Quote], share: float) -> float:
     """About how long these lines are."""
     return sum(
         len(before) + min(len(text), most * share) + len(id) + 4
-        for _, before, text, most, id in lines
+        for before, text, most, id in quotes
+        if text
     )
 
 
-def _lines(quoted: Iterable[Quote], share: float) -> Iterator[Line]:
-    for rank, before, text, most, id in quoted:
-        if line := one_line(text, int(most * share)):
-            yield rank, f"{before}{line} [{id}]" if id else f"{before}{line}"
+def _line(quote: Quote, share: float) -> str:
+    """A quote as a line; empty where there is nothing to quote."""
+    before, text, most, id = quote
+    line = one_line(text, int(most * share)) if text else ""
+    return f"{before}{line} [{id}]" if id and line else f"{before}{line}" if line else ""
+
+
+def _requests(message: Message) -> list[Quote]:
+    if message.role == "assistant" or len(message.results) == len(message.blocks):
+        return []
+    facts = gather(message)
+    return [
+        ("- User: ", facts.asked, ASKED_CHARS, ""),
+        ("- Summary: ", facts.summary, ASKED_CHARS, ""),
+    ]
+
+
+def _remarks(message: Message) -> list[Quote]:
+    said = gather(message).said if message.role == "assistant" else ""
+    return [("- Assistant: ", said, SAID_CHARS, "")] if said else []
+
+
+def _calls(message: Message) -> list[Quote]:
+    return [
+        (f"- {action.tool} ", action.path or action.gist or "()", GIST_CHARS, action.id)
+        for action in (gather(message).actions if message.calls else ())
+    ]
+
+
+def _outcomes(message: Message) -> list[Quote]:
+    return [
+        (
+            f"  → {'failed: ' if outcome.is_error else ''}",
+            outcome.text or "nothing",
+            OUTCOME_CHARS,
+            outcome.id,
+        )
+        for outcome in (gather(message).outcomes if message.results else ())
+    ]
+
+
+QUOTES = (_requests, _remarks, _calls, _outcomes)
+"""What a note quotes of a message; what comes last is left out first."""

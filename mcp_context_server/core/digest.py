@@ -3,12 +3,13 @@
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, cast
 
 from mcp_context_server.core.extract import Action, Facts, Outcome, gather
 from mcp_context_server.core.messages import Message
+from mcp_context_server.core.tool_roles import ToolRole, own_role
 
 Status = Literal["open", "in_progress", "done", "cancelled"]
 
@@ -99,9 +100,11 @@ class Digest:
     """The newest earlier summary among the messages."""
 
 
-def digest(messages: Sequence[Message]) -> Digest:
-    """The story of these messages."""
+def digest(messages: Sequence[Message], own: Mapping[str, ToolRole] | None = None) -> Digest:
+    """The story of these messages; `own` says what a host's own tools are for, by name."""
     facts = [gather(message) for message in messages]
+    if own:
+        facts = [_in_own_roles(each, own) for each in facts]
     outcomes = {outcome.id: outcome for each in facts for outcome in each.outcomes}
     said = tuple(Said(i, each.said) for i, each in enumerate(facts) if each.said.strip())
     steps = tuple(_steps(facts, outcomes))
@@ -113,6 +116,17 @@ def digest(messages: Sequence[Message]) -> Digest:
         files=files(steps),
         earlier=next((each.summary for each in reversed(facts) if each.summary), ""),
     )
+
+
+def _in_own_roles(facts: Facts, own: Mapping[str, ToolRole]) -> Facts:
+    roles = [own_role(action.tool, own) for action in facts.actions]
+    if not any(roles):
+        return facts
+    actions = tuple(
+        replace(action, role=role or action.role)
+        for action, role in zip(facts.actions, roles, strict=True)
+    )
+    return replace(facts, actions=actions)
 
 
 def _turns(facts: Sequence[Facts]) -> Iterator[Turn]:

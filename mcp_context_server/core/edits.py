@@ -5,6 +5,7 @@ only ids, so that it can be replayed, and left out again by an undo.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Literal, assert_never
 
 from pydantic import Field
@@ -159,6 +160,8 @@ class Compact(Value):
     """Whether several turns fit before the next one; if not, it counts as a failure."""
     summarizer: str = ""
     discovered_tools: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
+    """Files that were read before an earlier compaction and again before this one."""
 
 
 class Rewind(Value):
@@ -409,20 +412,26 @@ def apply(view: Messages, edit: Edit) -> Messages:
 
 
 def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """The entries that count, each with its sequence number, from 1.
+    """The entries that count, each with its sequence number, from 1."""
+    return standing_of(list(enumerate(entries, start=1)))
+
+
+def standing_of(numbered: Sequence[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    """Of numbered entries, in order, those that count.
 
     Left out are the undone and the undos; an undo can be undone as well.
     """
-    undone: set[int] = set()
-    for sequence in range(len(entries), 0, -1):
-        entry = entries[sequence - 1]
-        if isinstance(entry, Undo) and sequence not in undone:
-            undone.add(entry.sequence)
-    return [
-        (sequence, entry)
-        for sequence, entry in enumerate(entries, start=1)
-        if sequence not in undone and not isinstance(entry, Undo)
-    ]
+    gone = undone(numbered)
+    return [(n, e) for n, e in numbered if n not in gone and not isinstance(e, Undo)]
+
+
+def undone(numbered: Sequence[tuple[int, Entry]]) -> set[int]:
+    """Sequence numbers of the undone entries: of these, and of those before them."""
+    gone: set[int] = set()
+    for sequence, entry in reversed(numbered):
+        if isinstance(entry, Undo) and sequence not in gone:
+            gone.add(entry.sequence)
+    return gone
 
 
 def project(entries: Sequence[Entry]) -> Messages:
@@ -468,7 +477,8 @@ def _replace(view: Messages, changes: Iterable[Change]) -> Messages:
     by_message: dict[str, list[Change]] = {}
     for change in changes:
         by_message.setdefault(change.message_id, []).append(change)
-    places = [place for place, message in enumerate(view) if message.id in by_message]
+    ids = map(attrgetter("id"), view)
+    places = [place for place, id in enumerate(ids) if id in by_message]
     if not places:
         return view
     edited = list(view)
@@ -478,15 +488,24 @@ def _replace(view: Messages, changes: Iterable[Change]) -> Messages:
 
 
 def _with_changes(message: Message, changes: Sequence[Change]) -> Message:
+    if len(message.blocks) == 1 and len(changes) == 1:
+        place = _place(message.blocks, changes[0])
+        return message if place is None else message.with_blocks((changes[0].block,))
     blocks = list(message.blocks)
     for change in changes:
-        if change.tool_use_id is None:
-            places = range(len(blocks))[change.index : change.index + 1]
-        else:
-            places = [i for i, b in enumerate(blocks) if b.get("tool_use_id") == change.tool_use_id]
-        for place in places:
+        place = _place(blocks, change)
+        if place is not None:
             blocks[place] = change.block
     return message.with_blocks(blocks)
+
+
+def _place(blocks: Sequence[Block], change: Change) -> int | None:
+    """Where the block stands that a change is about; None where it is there no more."""
+    id = change.tool_use_id
+    if id is None:
+        return change.index if 0 <= change.index < len(blocks) else None
+    found = (at for at, block in enumerate(blocks) if block.get("tool_use_id") == id)
+    return next(found, None)
 
 
 def _drop_thinking(view: Messages, message_ids: frozenset[str]) -> Messages:

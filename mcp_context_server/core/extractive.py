@@ -57,7 +57,7 @@ def extractive_summary(
     if not messages:
         return ""
     policy = policy or Policy()
-    story = digest(messages)
+    story = digest(messages, policy.compactable_tools)
     before = earlier(story.earlier if previous_summary is None else previous_summary)
     writer = _Writer(
         story=story,

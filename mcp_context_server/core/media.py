@@ -58,7 +58,7 @@ class _Budget:
 def _changes(turn: Turn) -> Iterator[Change]:
     """Changes from the newest message to the oldest; only user messages can be changed."""
     budget, unseen = _Budget(turn), unseen_from(turn.view)
-    callers = {result.id: result for result in turn.results}
+    callers = {result.id: result for result in turn.ledger.results_in()}
     for index in range(len(turn.view) - 1, -1, -1):
         message = turn.view[index]
         if message.role != "user" or not has_media(message, turn.session.family):

@@ -91,7 +91,7 @@ class Message(Value):
         known = cast("dict[str, Any]", self.__dict__)
         facts = {name: known[name] for name in _GIVEN}
         facts["content"] = facts["blocks"] = tuple(blocks)
-        return self.trusted(facts, self.model_fields_set, self.model_extra)
+        return self.trusted(facts, self.__pydantic_fields_set__, self.__pydantic_extra__)
 
     def model_copy(
         self, *, update: Mapping[str, Any] | None = None, deep: bool = False
@@ -178,8 +178,10 @@ def cut_points(messages: Sequence[Message]) -> list[int]:
     last_chunk = {m.api_message_id: i for i, m in enumerate(messages) if m.api_message_id}
     cuts, pending, reach = [0], set[str](), 0
     for index, message in enumerate(messages):
-        pending.update(message.calls)
-        pending.difference_update(message.results)
+        if message.calls:
+            pending.update(message.calls)
+        if message.results:
+            pending.difference_update(message.results)
         if message.api_message_id:
             reach = max(reach, last_chunk[message.api_message_id])
         if not pending and index >= reach:
@@ -187,14 +189,14 @@ def cut_points(messages: Sequence[Message]) -> list[int]:
     return cuts
 
 
-def rounds(messages: Sequence[Message]) -> list[range]:
-    """The index ranges of the rounds, in order.
+def rounds(messages: Sequence[Message], cuts: Iterable[int] | None = None) -> list[range]:
+    """The index ranges of the rounds, in order; `cuts` are the cut points, if they are known.
 
     A round starts at an assistant response and runs to just before the next; what
     stands before the first response is part of the first round. Ranges meet at
     cut points only, so a round can be taken out whole.
     """
-    cuts = set(cut_points(messages))
+    cuts = set(cut_points(messages) if cuts is None else cuts)
     starts = [i for i, m in enumerate(messages) if m.role == "assistant" and i in cuts]
     edges = [0, *(start for start in starts[1:] if start)] if messages else []
     return [range(a, b) for a, b in zip(edges, [*edges[1:], len(messages)], strict=True)]

@@ -11,18 +11,16 @@ from operator import itemgetter
 
 from mcp_context_server.core.caching import ClearingCost, clearing_cost
 from mcp_context_server.core.clearing import (
-    ToolResult,
     cleared_ids,
     clearing,
-    sized,
+    least_placeholder_tokens,
     unseen_from,
 )
 from mcp_context_server.core.clock import age_seconds
 from mcp_context_server.core.edits import Change, Delegate, Replace
-from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.ledger import ToolResult
 from mcp_context_server.core.session import fixed_tokens
 from mcp_context_server.core.spill import is_exempt
-from mcp_context_server.core.tokens import tally_messages
 from mcp_context_server.core.tool_roles import COMMAND_TOOLS, COMPACTABLE, ToolRole, tool_role
 from mcp_context_server.core.turn import Step, Turn
 
@@ -37,14 +35,22 @@ def microcompact(turn: Turn) -> Step | None:
     return _after_a_rest(turn) or _for_room(turn) or _where_it_pays(turn)
 
 
+def clear_what_stayed(turn: Turn) -> Step | None:
+    """The stage behind collapse: results of the rounds that were not folded, if space is short."""
+    if not (turn.policy.micro_compact and turn.policy.collapse and turn.is_pressed):
+        return None
+    return None if _clears_elsewhere(turn) else _cleared_for_room(turn)
+
+
 def clear_queued(turn: Turn) -> Step | None:
     """The stage: what was to be snipped at no cost, once the cache is cold or space is needed."""
     if not turn.session.queued or not (turn.is_pressed or is_cold(turn)):
         return None
     asked = {id for _, queue in turn.session.queued for id in queue.tool_use_ids}
     settled = cleared_ids(turn.session)
-    results = [r for r in turn.results if r.id in asked and r.id not in settled]
-    changes = _placeholders(turn, sized(results, turn.session.family))
+    results = turn.ledger.results_in()
+    waiting = [r for r in results if r.id in asked and r.id not in settled]
+    changes = _placeholders(turn, waiting)
     if not changes:
         return None
     why = "cache_cold" if is_cold(turn) else "window"
@@ -76,20 +82,34 @@ def _after_a_rest(turn: Turn) -> Step | None:
     if idle is None or idle < turn.policy.time_clearing_minutes * 60:
         return None
     found = _clearable(turn, keep=turn.policy.keep_recent, least_known=True)
-    return _step(turn, _placeholders(turn, sized(found, turn.session.family)), "idle")
+    return _step(turn, _placeholders(turn, found), "idle")
 
 
 def _for_room(turn: Turn) -> Step | None:
     """Clears down to the low-water mark where the window forces it, the least valuable first."""
-    if not turn.is_pressed or _clears_elsewhere(turn):
+    if not turn.is_pressed or _clears_elsewhere(turn) or _must_fold(turn):
         return None
+    return _cleared_for_room(turn)
+
+
+def _must_fold(turn: Turn) -> bool:
+    """Whether collapse has to act however much is cleared: rounds then go with their results."""
+    if not turn.policy.collapse:
+        return False
+    factor, least = turn.session.calibration.factor, least_placeholder_tokens(turn.session)
+    found = _clearable(turn, keep=turn.policy.keep_recent)
+    most = factor * sum(r.tokens - least for r in found if r.tokens > least)
+    return turn.used - most >= turn.share(turn.policy.collapse_at_fraction)
+
+
+def _cleared_for_room(turn: Turn) -> Step | None:
     used, threshold = turn.used, turn.window.auto_compact
     changes = _down_to_low_water(turn, _clearable(turn, keep=turn.policy.keep_recent))
     if used - _freed(changes) >= turn.window.blocking:
         done = {change.tool_use_id for change in changes}
         more = [result for result in _clearable(turn, keep=1) if result.id not in done]
         needed = used - threshold - _freed(changes) + _least(turn)
-        changes += _placeholders(turn, sized(more, turn.session.family), needed)
+        changes += _placeholders(turn, more, needed)
     limit = turn.window.blocking if used >= turn.window.blocking else threshold
     if _freed(changes) < _least(turn) and used - _freed(changes) >= limit:
         return None  # too little to matter, and the turn is no better off
@@ -103,13 +123,12 @@ def _down_to_low_water(turn: Turn, results: Sequence[ToolResult]) -> list[Change
     be above the threshold otherwise.
     """
     small, threshold = turn.scaled(turn.policy.clear_small_tokens), turn.window.auto_compact
-    found = sized(results, turn.session.family)
-    large = [each for each in found if each[1] >= small]
+    large = [result for result in results if result.tokens >= small]
     target = turn.used - threshold * turn.policy.clear_to_fraction
     changes = _placeholders(turn, large, target)
     needed = turn.used - _freed(changes) - threshold
     if needed >= 0:
-        rest = (each for each in found if each[1] < small)
+        rest = (result for result in results if result.tokens < small)
         changes += _placeholders(turn, rest, needed + _least(turn))
     return changes
 
@@ -126,7 +145,7 @@ def _where_it_pays(turn: Turn) -> Step | None:
     if turn.is_pressed or _clears_elsewhere(turn):
         return None
     found = _clearable(turn, keep=turn.policy.keep_recent)
-    changes = _placeholders(turn, sized(found, turn.session.family))
+    changes = _placeholders(turn, found)
     if not changes or _freed(changes) < _least(turn):
         return None
     cost = cost_of(turn, changes)
@@ -185,32 +204,42 @@ class Ranks:
 def _clearable(turn: Turn, *, keep: int, least_known: bool = False) -> list[ToolResult]:
     """The results that may go, those that lose their value soonest first, then the oldest.
 
-    The newest `keep` stay, at least one. `least_known` leaves out tools nobody knows.
+    The newest `keep` stay, at least one, and what the model has not seen. `least_known`
+    leaves out tools nobody knows.
     """
+    unseen = unseen_from(turn.view)
+    old = _ranked(turn, turn.ledger.results_in(0, unseen), least_known=least_known)
+    new = _ranked(turn, turn.ledger.results_in(unseen), least_known=least_known)
+    del old[max(0, len(old) + len(new) - max(1, keep)) :]
+    return [result for _, result in sorted(old, key=itemgetter(0))]
+
+
+def _ranked(
+    turn: Turn, results: Iterable[ToolResult], *, least_known: bool
+) -> list[tuple[int, ToolResult]]:
+    """The results that tools let go and that stand there whole, each with its rank."""
     settled, ranks = cleared_ids(turn.session), Ranks(dict(turn.policy.compactable_tools))
-    unseen = {message.id for message in turn.view[unseen_from(turn.view) :]}
     others = turn.policy.clear_other_tools and not least_known
     found: list[tuple[int, ToolResult]] = []
-    for result in turn.results:
+    for result in results:
         rank = ranks.of(result)
         if rank is None or result.id in settled:
             continue
         if rank < OTHER or (others and not is_exempt(turn.policy, result.tool)):
             found.append((rank, result))
-    old = [each for each in found[: -max(1, keep)] if each[1].message.id not in unseen]
-    return [result for _, result in sorted(old, key=itemgetter(0))]
+    return found
 
 
 def _placeholders(
-    turn: Turn, results: Iterable[tuple[ToolResult, float]], enough: float = float("inf")
+    turn: Turn, results: Iterable[ToolResult], enough: float = float("inf")
 ) -> list[Change]:
-    """Placeholders for results, each with its size, until enough tokens are freed."""
+    """Placeholders for results, until enough tokens are freed."""
     changes: list[Change] = []
-    freed, session = 0, turn.session
-    for result, tokens in results:
+    freed, session, least = 0, turn.session, least_placeholder_tokens(turn.session)
+    for result in results:
         if freed >= enough:
             break
-        change = clearing(result, session, tokens)
+        change = clearing(result, session) if result.tokens > least else None
         if change is not None:
             changes.append(change)
             freed += change.tokens_freed
@@ -233,7 +262,7 @@ def cost_of(turn: Turn, changes: Sequence[Change]) -> ClearingCost:
     changed = {change.message_id for change in changes}
     first = next(i for i, message in enumerate(turn.view) if message.id in changed)
     factor = turn.session.calibration.factor
-    head = _tokens(turn, turn.view[:first])
+    head = turn.ledger.tokens_in(0, first)
     before = fixed_tokens(turn.session) + factor * head
     behind = factor * (turn.session.tally.total - head)
     freed = _freed(changes)
@@ -247,7 +276,3 @@ def cost_of(turn: Turn, changes: Sequence[Change]) -> ClearingCost:
         ttl=turn.policy.cache_ttl,
         forced=turn.is_pressed,
     )
-
-
-def _tokens(turn: Turn, view: Messages) -> float:
-    return tally_messages(view, turn.session.family).total

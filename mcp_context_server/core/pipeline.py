@@ -14,10 +14,17 @@ from mcp_context_server.core.caching import ClearingCost
 from mcp_context_server.core.collapse import collapse
 from mcp_context_server.core.compaction import why_resting
 from mcp_context_server.core.edits import Delegate, DropThinking, Edit, Replace
+from mcp_context_server.core.fixed import why_too_fixed
 from mcp_context_server.core.media import drop_old_media
-from mcp_context_server.core.microcompact import can_delegate, clear_queued, delegate, microcompact
+from mcp_context_server.core.microcompact import (
+    can_delegate,
+    clear_queued,
+    clear_what_stayed,
+    delegate,
+    microcompact,
+)
 from mcp_context_server.core.rereads import point_to_rereads
-from mcp_context_server.core.session import Session, fixed_tokens
+from mcp_context_server.core.session import Session
 from mcp_context_server.core.spill import spill
 from mcp_context_server.core.thinking import with_thinking
 from mcp_context_server.core.tool_roles import COMPACTABLE, tool_role
@@ -32,6 +39,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("snip", clear_queued),  # asked for, and waiting for its moment
     ("microcompact", microcompact),  # keeps every message
     ("collapse", collapse),  # keeps what was said, shortened
+    ("remainder", clear_what_stayed),  # only where folding was not enough
 )
 """The stages that need no model, in order. What they leave too large is for a summary."""
 
@@ -139,6 +147,9 @@ def _applied(stage: str, step: Step, edits: tuple[Edit, ...]) -> Applied:
 
 # ── what the request carries ─────────────────────────────────────────────────
 
+REWRITING = frozenset({"snip", "microcompact", "collapse", "remainder"})
+"""Stages after which the API is not asked to clear as well."""
+
 EDITING_BETA = "context-management-2025-06-27"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 
@@ -148,7 +159,7 @@ def _additions(
 ) -> tuple[Additions, Delegate | None]:
     """What the API, or the host, is asked to do; the two paths never act in one turn."""
     thinking, betas = _binding(turn)
-    is_rewritten = any(each.stage in ("snip", "microcompact", "collapse") for each in applied)
+    is_rewritten = any(each.stage in REWRITING for each in applied)
     if is_rewritten or not can_delegate(turn):
         return Additions(betas=betas, thinking=thinking), None
     if turn.policy.edit_path == "api":
@@ -225,13 +236,8 @@ def why_no_summary(turn: Turn) -> str | None:
     if breaker_state(session.breaker, policy, turn.now) == "open":
         count, reason = session.breaker.failures, session.breaker.reason
         return f"the breaker is open after {count} failures in a row, the last one because {reason}"
-    fixed = max(fixed_tokens(session), turn.request_tokens)
-    if fixed >= turn.window.auto_compact:
-        return (
-            f"system prompt and tools alone take {round(fixed):,} tokens, which no compaction "
-            "makes smaller"
-        )
-    return why_resting(turn)
+    fixed = why_too_fixed(session, turn.window, request_tokens=turn.request_tokens)
+    return fixed or why_resting(turn)
 
 
 def _action(

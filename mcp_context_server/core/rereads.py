@@ -2,19 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from operator import attrgetter
 
-from mcp_context_server.core.clearing import (
-    ToolResult,
-    cleared_ids,
-    exchange,
-    result_tokens,
-    spilled_ids,
-    unseen_from,
-)
+from mcp_context_server.core.clearing import cleared_ids, exchange, spilled_ids, unseen_from
 from mcp_context_server.core.edits import Change, Replace
+from mcp_context_server.core.ledger import ToolResult
 from mcp_context_server.core.messages import Block, nested_blocks
 from mcp_context_server.core.tokens import block_tokens
-from mcp_context_server.core.tool_roles import tool_path, tool_role
+from mcp_context_server.core.tool_roles import tool_role
 from mcp_context_server.core.turn import Step, Turn
 
 
@@ -28,8 +23,7 @@ def point_to_rereads(turn: Turn) -> Step | None:
     same, changed = list[Change](), list[Change]()
     for earlier, later in _read_again(turn):
         if earlier.block.get("content") == later.block.get("content"):
-            tokens = result_tokens(earlier, turn.session.family)
-            if change := exchange(earlier, _pointer(later), turn.session, tokens):
+            if change := exchange(earlier, _pointer(later), turn.session):
                 same.append(change)
         else:
             changed.append(_marked(turn, earlier, later))
@@ -56,13 +50,9 @@ def _read_again(turn: Turn) -> Iterator[tuple[ToolResult, ToolResult]]:
 
 def _of_repeated_paths(turn: Turn) -> list[ToolResult]:
     """The results about files that more than one result is about."""
-    paths = [tool_path(result.arguments) for result in turn.results]
-    counted = Counter(paths)
-    return [
-        result
-        for result, path in zip(turn.results, paths, strict=True)
-        if path is not None and counted[path] > 1
-    ]
+    results = turn.ledger.results_in()
+    counted = Counter(map(attrgetter("path"), results))
+    return [result for result in results if result.path is not None and counted[result.path] > 1]
 
 
 def _is_reading(turn: Turn, result: ToolResult) -> bool:

@@ -7,6 +7,7 @@ is rare, looks at the whole of it.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from heapq import nlargest
 from types import MappingProxyType
 from typing import Any, assert_never, cast
 
@@ -38,9 +39,18 @@ from mcp_context_server.core.edits import (
     apply,
     position,
 )
+from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
+from mcp_context_server.core.ledger import Ledger
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
-from mcp_context_server.core.messages import Message, Messages, is_call, is_result
+from mcp_context_server.core.messages import (
+    Message,
+    Messages,
+    is_call,
+    is_prompt,
+    is_result,
+    message_text,
+)
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery import RecoveryState, after_success
@@ -69,6 +79,9 @@ from mcp_context_server.core.window import Window, window
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
 
+
+OPENING_CHARS = 200
+"""How much is remembered of a session's first request."""
 
 PREVIOUS_VIEWS = 3
 """Boundaries behind which a host may go back; further back it can't be followed."""
@@ -147,6 +160,8 @@ class Session:
     learned: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Context windows in tokens that overflow errors told, by model."""
     view: Messages = ()
+    ledger: Ledger = field(default_factory=Ledger)
+    """The view in figures."""
     tally: Tally = EMPTY
     """Tokens of the view by class, for this model."""
     system_tally: Tally = EMPTY
@@ -188,6 +203,10 @@ class Session:
     memory: SessionMemory = field(default_factory=SessionMemory)
     told: Mark = field(default_factory=Mark)
     """How far the conversation has come, whatever has left the view since."""
+    growth: Growth = field(default_factory=Growth)
+    """The window at each response so far, across boundaries."""
+    opening: str = ""
+    """How the first request of a person begins, if there was one."""
 
     family: str = field(init=False, default="")
     """The tokenizer family of its model."""
@@ -270,24 +289,26 @@ def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
         yield from _results_of(message, callers, family)
 
 
-def largest_results(view: Messages, family: str, count: int) -> tuple[Contributor, ...]:
-    """The `count` largest results of a view, largest first; only those are looked at closely."""
-    sized = [
-        (message_tokens(message, family), place)
-        for place, message in enumerate(view)
-        if message.results
-    ]
+def largest_results(session: Session, view: Messages, ledger: Ledger) -> tuple[Contributor, ...]:
+    """The largest results of a view, largest first; only their messages are looked at."""
+    family, count = session.family, session.policy.largest_count
+    largest = nlargest(count, (result.tokens for held in ledger.results for result in held))
+    least = largest[-1] if len(largest) == count > 0 else 0.0
+    places = (place for place, tokens in enumerate(ledger.tokens) if tokens >= least)
     found: tuple[Contributor, ...] = ()
-    for tokens, place in sorted(sized, reverse=True):
-        if len(found) >= count and (not found or tokens <= found[-1].tokens):
-            break
-        callers = _callers(view[place])
-        for before in range(place - 1, -1, -1):
-            if view[before].role != "assistant":
-                break
-            callers |= _callers(view[before])
-        found = _among_largest(found, view[place], callers, family, count)
+    for place in sorted(places, key=lambda place: (ledger.tokens[place], place), reverse=True):
+        found = _among_largest(found, view[place], _callers_at(view, place), family, count)
     return found
+
+
+def _callers_at(view: Messages, place: int) -> dict[str, Caller]:
+    """The calls of a message, and of the assistant's just before it."""
+    callers = _callers(view[place])
+    for before in range(place - 1, -1, -1):
+        if view[before].role != "assistant":
+            break
+        callers |= _callers(view[before])
+    return callers
 
 
 # ── appended messages ────────────────────────────────────────────────────────
@@ -311,13 +332,13 @@ def _answering_model(message: Message) -> str | None:
 def _extended(session: Session, run: list[Message]) -> Session:
     if not run:
         return session
-    ledger = _Ledger(session)
+    totals = _Totals(session)
     for message in run:
-        ledger.add(message)
-    return ledger.closed(run)
+        totals.add(message)
+    return totals.closed(run)
 
 
-class _Ledger:
+class _Totals:
     """Running totals while messages are appended; lives inside one `_extended`."""
 
     def __init__(self, session: Session) -> None:
@@ -329,13 +350,18 @@ class _Ledger:
         self.media, self.tools = session.media, session.tools_tally.total
         self.recovery, self.made_up = session.recovery, session.made_up
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
+        self.growth = session.growth
+        self.opening = session.opening
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
+        if is_prompt(message):
+            self.growth = self.growth.prompted()
         self._anchor(message, tally)
         self.tally = self.tally + tally
         self.told_tokens += tally.total
         self.told_calls += len(message.calls)
+        self.opening = self.opening or _opening(message)
         if tally.image or tally.document:
             self.media = self.media + media_of(message)
         if message.calls or message.results:
@@ -356,6 +382,8 @@ class _Ledger:
             newest = usage or self.anchor.usage
             chunks = self.anchor.chunks + tally
             self.anchor = replace(self.anchor, usage=newest, chunks=chunks, last=message.id)
+            if usage is not None:
+                self.growth = _grown(self.growth, self.anchor)
         elif usage is not None:
             response = message.api_message_id
             self._report(Anchor(usage, self.tally, tally, response, last=message.id))
@@ -368,6 +396,7 @@ class _Ledger:
                 reported=anchor.usage.prompt - self.anchor.tokens,
             )
         self.anchor = anchor
+        self.growth = _grown(self.growth, anchor)
         self.overhead = _overhead(self.overhead, anchor, self.calibration.factor)
 
     def _pair(self, message: Message) -> None:
@@ -379,9 +408,11 @@ class _Ledger:
         self.made_up = self.made_up.difference(message.results)
 
     def closed(self, run: list[Message]) -> Session:
+        view = (*self.session.view, *run)
         return replace(
             self.session,
-            view=(*self.session.view, *run),
+            view=view,
+            ledger=self.session.ledger.extended(view, self.family),
             tally=self.tally,
             anchor=self.anchor,
             overhead=self.overhead,
@@ -394,7 +425,22 @@ class _Ledger:
             recovery=self.recovery,
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
+            growth=self.growth,
+            opening=self.opening,
         )
+
+
+def _grown(growth: Growth, anchor: Anchor) -> Growth:
+    usage = anchor.usage
+    return growth.reported(anchor.response, usage.prompt, usage.cache_read)
+
+
+def _opening(message: Message) -> str:
+    """How a person's request begins; empty for a host's command, and for what is no request."""
+    if not is_prompt(message):
+        return ""
+    text = message_text(message).strip()
+    return "" if text.startswith(("/", "<")) else text[:OPENING_CHARS]
 
 
 def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead | None:
@@ -549,13 +595,14 @@ def _with_model(session: Session, model: str) -> Session:
         session,
         model=model,
         system_tally=system,
+        ledger=Ledger.of(session.view, family),
         tally=tally_messages(session.view, family),
-        largest=largest_results(session.view, family, session.policy.largest_count),
         anchor=None,
         overhead=None,
         calibration=Calibration(),
     )
-    return _retooled(changed)
+    largest = largest_results(changed, changed.view, changed.ledger)
+    return _retooled(replace(changed, largest=largest))
 
 
 def _reported(session: Session, edit: ReportUsage) -> Session:
@@ -580,7 +627,8 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
 def _anchored(session: Session, anchor: Anchor) -> Session:
     anchor = replace(anchor, tools=session.tools_tally.total)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
-    return replace(session, anchor=anchor, overhead=overhead)
+    growth = _grown(session.growth, anchor)
+    return replace(session, anchor=anchor, overhead=overhead, growth=growth)
 
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:
@@ -596,6 +644,7 @@ def _mended(session: Session, sequence: int, edit: Mend) -> Session:
     return replace(
         session,
         view=view,
+        ledger=session.ledger.exchanged(session.view, view, family),
         tally=tally,
         anchor=_rebased(session.anchor, view, tally, family),
         media=session.media - _media(old, family) + _media(edit.messages, family),
@@ -640,12 +689,14 @@ def _edited(session: Session, sequence: int, edit: Edit) -> Session:
     if view is session.view:
         return session
     gone, came = _exchanged(session.view, view)
+    ledger = session.ledger.exchanged(session.view, view, family)
     return replace(
         session,
         view=view,
-        tally=session.tally - tally_messages(gone, family) + tally_messages(came, family),
+        ledger=ledger,
+        tally=_tally_after(session, view, gone, came),
         media=_media_after(session, gone, came),
-        largest=_largest_after(session, edit, view),
+        largest=_largest_after(session, edit, view, ledger),
         open_calls=_open_callers(view),
         edits=(*session.edits, (sequence, edit)),
         revision=sequence,
@@ -663,17 +714,29 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         staged=(),
         delegated=(),
         breaker=_after_compaction(session, edit),
+        growth=session.growth.compacted(edit.trigger),
     )
 
 
 def _media_after(session: Session, gone: list[Message], came: list[Message]) -> Media:
-    """The media after an exchange; a view without any that gets no longer gets none."""
-    if not session.media.count and len(gone) == len(came):
-        return session.media
-    return session.media - _media(gone, session.family) + _media(came, session.family)
+    """The media after an exchange; what left a view without any had none."""
+    lost = _media(gone, session.family) if session.media.count else Media()
+    return session.media - lost + _media(came, session.family)
 
 
-def _largest_after(session: Session, edit: Edit, view: Messages) -> tuple[Contributor, ...]:
+def _tally_after(
+    session: Session, view: Messages, gone: list[Message], came: list[Message]
+) -> Tally:
+    """The tally after an exchange, by what left or by what is left, whichever is less to add up."""
+    if len(gone) + len(came) >= len(view):
+        return tally_messages(view, session.family)
+    family = session.family
+    return session.tally - tally_messages(gone, family) + tally_messages(came, family)
+
+
+def _largest_after(
+    session: Session, edit: Edit, view: Messages, ledger: Ledger
+) -> tuple[Contributor, ...]:
     """The largest results after an edit; where it only made others smaller, they are the same."""
     if isinstance(edit, DropThinking):
         return session.largest
@@ -681,7 +744,7 @@ def _largest_after(session: Session, edit: Edit, view: Messages) -> tuple[Contri
         changed = {change.message_id for change in edit.changes}
         if not any(each.message_id in changed for each in session.largest):
             return session.largest
-    return largest_results(view, session.family, session.policy.largest_count)
+    return largest_results(session, view, ledger)
 
 
 def _after_compaction(session: Session, edit: Compact) -> Breaker:

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mcp_context_server.core.clearing import (
-    ToolResult,
     cleared_ids,
     clearing,
-    result_tokens,
-    tool_results,
+    least_placeholder_tokens,
     unseen_from,
 )
 from mcp_context_server.core.edits import Change, Edit, Queue, Replace, Undo
+from mcp_context_server.core.ledger import ToolResult
 from mcp_context_server.core.messages import rounds
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.thinking import drop_from, first_changed, with_thinking
@@ -104,7 +103,7 @@ def select(session: Session, selection: Selection, *, is_queueing: bool = False)
     What is named by id or by tool goes, whether the model saw it or not; what is merely
     old or large goes only when it was seen.
     """
-    results = tool_results(session.view)
+    results = session.ledger.results_in()
     by_id = {result.id: result for result in results}
     named, skipped = _named(session, selection, by_id)
     candidates, left = _conditioned(session, selection, results if named is None else named)
@@ -202,16 +201,15 @@ def _changes(
     session: Session, candidates: Iterable[ToolResult], free_tokens: int
 ) -> tuple[tuple[Change, ...], list[Skipped]]:
     """Placeholders for the candidates; for a number of tokens, the largest until it is reached."""
-    sized = [(result, result_tokens(result, session.family)) for result in candidates]
-    if free_tokens:
-        sized.sort(key=lambda each: -each[1])
+    ordered = sorted(candidates, key=lambda each: -each.tokens) if free_tokens else candidates
+    least = least_placeholder_tokens(session)
     changes: dict[str, Change] = {}
     small: list[Skipped] = []
     freed = 0
-    for result, tokens in sized:
+    for result in ordered:
         if free_tokens and freed >= free_tokens:
             break
-        change = clearing(result, session, tokens)
+        change = clearing(result, session) if result.tokens > least else None
         if change is None:
             small.append(Skipped(result.id, "not_smaller"))
             continue

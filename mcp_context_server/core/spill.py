@@ -6,24 +6,16 @@ cached yet. What stands further back is only touched when the window forces it.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from typing import NamedTuple
 
-from mcp_context_server.core.clearing import (
-    ToolResult,
-    cleared_ids,
-    exchange,
-    result_tokens,
-    spilled_ids,
-    tool_results,
-    unseen_from,
-)
+from mcp_context_server.core.clearing import cleared_ids, exchange, spilled_ids, unseen_from
 from mcp_context_server.core.edits import Change, Edit, Entry, Replace
+from mcp_context_server.core.ledger import ToolResult
 from mcp_context_server.core.messages import Block, Messages, nested_blocks, result_text
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import Session, fold
 from mcp_context_server.core.thinking import with_thinking
-from mcp_context_server.core.tokens import block_tokens, message_tokens, tally_text
+from mcp_context_server.core.tokens import block_tokens, tally_text
 from mcp_context_server.core.tool_roles import tool_role
 from mcp_context_server.core.turn import Moment, Step, Turn, turn_of
 
@@ -63,22 +55,16 @@ def _first_new(before: Messages, after: Messages) -> int:
     return start
 
 
-class _Sized(NamedTuple):
+class _Limited(NamedTuple):
     result: ToolResult
-    tokens: float
     limit: float
 
 
-def _large_groups(turn: Turn, start: int) -> list[list[ToolResult]]:
-    """The results of each message that may hold too much; most messages cost a look-up."""
-    family, factor = turn.session.family, turn.session.calibration.factor
-    least = min(_limits(turn)) / factor
-    results = tool_results(turn.view, start) if start else turn.results
-    largest = turn.session.largest
-    if largest and largest[0].tokens <= least:
-        results = (r for r in results if len(r.message.results) > 1)
-    large = (r for r in results if message_tokens(r.message, family) > least)
-    return [list(group) for _, group in groupby(large, lambda result: id(result.message))]
+def _large_groups(turn: Turn, start: int) -> list[tuple[ToolResult, ...]]:
+    """The results of each message that may hold too much."""
+    least, ledger = min(_limits(turn)) / turn.session.calibration.factor, turn.ledger
+    large = (place for place, tokens in enumerate(ledger.tokens[start:], start) if tokens > least)
+    return [ledger.results[place] for place in large if ledger.results[place]]
 
 
 def _limits(turn: Turn) -> list[int]:
@@ -119,20 +105,20 @@ def _plain(tool: str) -> str:
     return tool.rsplit("__", 1)[-1]
 
 
-def _spilled(turn: Turn, group: list[ToolResult], settled: frozenset[str]) -> list[Change]:
+def _spilled(turn: Turn, group: Sequence[ToolResult], settled: frozenset[str]) -> list[Change]:
     """Previews for results above their own limit, then for the largest until the rest fits."""
-    family, factor = turn.session.family, turn.session.calibration.factor
+    factor = turn.session.calibration.factor
     sized = [
-        _Sized(result, result_tokens(result, family), limit_of(turn, result.tool, result.arguments))
+        _Limited(result, limit_of(turn, result.tool, result.arguments))
         for result in group
         if result.id not in settled and not is_exempt(turn.policy, result.tool)
     ]
     room = max([_group_limit(turn), *(each.limit for each in sized)])
     most = turn.scaled(turn.policy.spill_preview_tokens)
     preview = min(most, room // max(1, 2 * len(sized)))
-    total = factor * sum(each.tokens for each in sized)
+    total = factor * sum(each.result.tokens for each in sized)
     changes: list[Change] = []
-    for each in sorted(sized, key=lambda s: -s.tokens):
+    for each in sorted(sized, key=lambda each: -each.result.tokens):
         if total <= room and not _is_over(turn, each):
             continue
         if change := _preview(turn, each, min(preview, each.limit)):
@@ -141,8 +127,8 @@ def _spilled(turn: Turn, group: list[ToolResult], settled: frozenset[str]) -> li
     return changes
 
 
-def _is_over(turn: Turn, each: _Sized) -> bool:
-    tokens = turn.session.calibration.factor * each.tokens
+def _is_over(turn: Turn, each: _Limited) -> bool:
+    tokens = turn.session.calibration.factor * each.result.tokens
     if tokens > each.limit:
         return True
     return tokens > turn.policy.spill_base64_tokens and looks_like_base64(
@@ -150,10 +136,10 @@ def _is_over(turn: Turn, each: _Sized) -> bool:
     )
 
 
-def _preview(turn: Turn, each: _Sized, tokens: float) -> Change | None:
+def _preview(turn: Turn, each: _Limited, tokens: float) -> Change | None:
     """The change that leaves a preview of about `tokens`, in the form the content had."""
     result, block = each.result, each.result.block
-    told = round(turn.session.calibration.factor * each.tokens)
+    told = round(turn.session.calibration.factor * each.result.tokens)
     text = result_text(block)
     kept, dropped = _other_blocks(nested_blocks(block), turn, tokens)
     shown = preview_of(
@@ -165,9 +151,9 @@ def _preview(turn: Turn, each: _Sized, tokens: float) -> Change | None:
         dropped=dropped,
     )
     if isinstance(block.get("content"), str):
-        return exchange(result, shown, turn.session, each.tokens)
+        return exchange(result, shown, turn.session)
     content: list[Block] = [{"type": "text", "text": shown}, *kept]
-    return exchange(result, content, turn.session, each.tokens)
+    return exchange(result, content, turn.session)
 
 
 def _other_blocks(blocks: Iterable[Block], turn: Turn, tokens: float) -> tuple[list[Block], int]:

@@ -1,12 +1,12 @@
 """A turn about to be sent: what the stages of the pipeline look at."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Literal
 
 from mcp_context_server.core.caching import ClearingCost
-from mcp_context_server.core.clearing import ToolResult, tool_results
 from mcp_context_server.core.edits import Edit
+from mcp_context_server.core.ledger import Ledger
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.models import Model, lookup
 from mcp_context_server.core.policy import Policy
@@ -42,20 +42,13 @@ class Turn:
     request_tokens: float = 0.0
     """System prompt and tool definitions of this request, as far as the caller named them."""
 
-    _results: list[list[ToolResult]] = field(
-        default_factory=list[list[ToolResult]], compare=False, repr=False
-    )
-
     @property
     def view(self) -> Messages:
         return self.session.view
 
     @property
-    def results(self) -> list[ToolResult]:
-        """The results of client-side calls in the view; worked out once a turn."""
-        if not self._results:
-            self._results.append(tool_results(self.view))
-        return self._results[0]
+    def ledger(self) -> Ledger:
+        return self.session.ledger
 
     @property
     def policy(self) -> Policy:
@@ -92,7 +85,7 @@ class Turn:
         start = self.session.version + 1
         numbered = tuple(enumerate(edits, start=start))
         session = fold(self.session, numbered, version=self.session.version + len(edits))
-        return replace(self, session=session, _results=[])
+        return replace(self, session=session)
 
 
 @dataclass(frozen=True, slots=True)

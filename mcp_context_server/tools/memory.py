@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_context_server.core.edits import SectionUpdate
 from mcp_context_server.memories import Remembering, read_memory, update_memory
-from mcp_context_server.resources import announce_memory
 from mcp_context_server.results import MemoryRead, MemoryUpdated
 from mcp_context_server.tools.parameters import Count, Name
 from mcp_context_server.tools.surface import Ctx, answer, app, session_of
@@ -60,7 +59,5 @@ async def session_memory_update(
         expected_version=expected_version,
     )
     updated = await update_memory(app(ctx).service, live, asked)
-    if updated.version != live.session.memory.version:
-        await announce_memory(ctx, updated.session_id)
     names = ", ".join(s.name for s in updated.sections)
     return answer(updated, f"{names} written; room for {updated.room_tokens:,} more tokens.")

@@ -8,6 +8,7 @@ from pydantic import Field
 from mcp_context_server.answers import thresholds_of
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.status import session_window, standing
+from mcp_context_server.receipts import key_in
 from mcp_context_server.results import Appended, Recalled, SessionOpened
 from mcp_context_server.service import Opening, Wanted
 from mcp_context_server.tools.parameters import PATH_CHARS, Count, Name, Objects, SessionId
@@ -70,6 +71,9 @@ async def append_messages(
     session_id: SessionId = "",
     usage: Annotated[dict[str, Any] | None, Field(description="As the API reported it")] = None,
     expected_version: Count | None = None,
+    idempotency_key: Annotated[
+        Name, Field(description="Yours; the same append is applied once")
+    ] = "",
 ) -> Annotated[CallToolResult, Appended]:
     """Add messages to the conversation, after each prompt, response or tool result."""
     live = await session_of(ctx, session_id)
@@ -79,11 +83,12 @@ async def append_messages(
         given_messages(messages),
         usage=usage,
         expected_version=expected_version,
+        key=idempotency_key or key_in(call_of(ctx, session_id).meta),
     )
     now = standing(live.session)
     appended = Appended(
         session_id=live.record.session_id,
-        version=live.session.version,
+        version=intake.applied_at or live.session.version,
         message_ids=intake.message_ids,
         used_tokens=now.used_tokens,
         state=now.state,
@@ -92,7 +97,10 @@ async def append_messages(
         known=intake.known or None,
     )
     count = len(messages) - len(intake.known)
-    return answer(appended, f"{count} appended; {now.used_tokens:,} tokens in use ({now.state}).")
+    again = " before" if intake.applied_at else ""
+    return answer(
+        appended, f"{count} appended{again}; {now.used_tokens:,} tokens in use ({now.state})."
+    )
 
 
 async def recall(

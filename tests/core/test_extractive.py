@@ -1,13 +1,12 @@
 """The extractive summary: what an agent that goes on from it must find."""
 
 import json
-import sys
-import time
 
 import pytest
 from conversations import assistant, call, conversation, conversations, result, text, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from timing import seconds
 
 from mcp_context_server.core.extractive import extractive_summary
 from mcp_context_server.core.messages import Message
@@ -392,7 +391,7 @@ def test_odd_messages_do_no_harm(blocks):
         assert len(extractive_summary(view, budget_tokens=1_000)) <= 3_000
 
 
-@pytest.mark.skipif(sys.gettrace() is not None, reason="tracing slows down our side only")
+@pytest.mark.timing
 def test_it_takes_at_most_twenty_times_as_long_as_reading_the_json_once():
     line = "    def method_{n}(self, value: int) -> ResultType:  # see module_{n}.py\n"
     rounds = [
@@ -406,13 +405,8 @@ def test_it_takes_at_most_twenty_times_as_long_as_reading_the_json_once():
     view = (user("go"), *rounds)
     source = json.dumps([message.wire() for message in view])
 
-    def seconds(work) -> float:
-        started = time.process_time()
-        work()
-        return time.process_time() - started
-
     assert len(source) > 4_000_000
-    reading = min(seconds(lambda: json.loads(source)) for _ in range(3))
+    reading = seconds(lambda: json.loads(source))
     assert seconds(lambda: extractive_summary(view, budget_tokens=8_000)) < 20 * reading
 
 

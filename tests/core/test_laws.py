@@ -18,6 +18,7 @@ from mcp_context_server.core.edits import (
     project,
     references_of,
 )
+from mcp_context_server.core.ledger import Ledger
 from mcp_context_server.core.messages import is_thinking
 from mcp_context_server.core.pipeline import STAGES, plan
 from mcp_context_server.core.recall import original_text
@@ -229,6 +230,7 @@ def test_a_plan_is_sound_replays_and_fits_or_says_blocked(turn):
     planned = plan(turn)
     assert faults(planned.session.view) == ()
     assert project((*turn.view, *planned.edits)) == planned.session.view
+    assert planned.session.ledger == Ledger.of(planned.session.view, planned.session.family)
     assert planned.session.version == turn.session.version + len(planned.edits)
     if planned.action == "send":
         assert planned.used_tokens < turn.window.blocking

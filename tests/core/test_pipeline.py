@@ -43,6 +43,7 @@ def test_the_stages_act_in_their_order():
         "snip",
         "microcompact",
         "collapse",
+        "remainder",
     ]
 
 

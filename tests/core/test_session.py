@@ -16,6 +16,7 @@ from mcp_context_server.core.edits import (
     Rewind,
     project,
 )
+from mcp_context_server.core.ledger import Ledger
 from mcp_context_server.core.session import (
     Session,
     fixed_tokens,
@@ -82,8 +83,9 @@ def test_the_tally_follows_every_edit(view, data):
         session = folded(edit, start=session)
         whole = tally_messages(session.view, session.family)
         assert session.tally.total == pytest.approx(whole.total, abs=1e-6)
-        largest = largest_results(session.view, session.family, 5)
+        largest = largest_results(session, session.view, session.ledger)
         assert [c.tokens for c in session.largest] == [c.tokens for c in largest]
+        assert session.ledger.tokens == Ledger.of(session.view, session.family).tokens
     assert session.view == project((*view, *edits))
 
 
