@@ -484,6 +484,7 @@ class ContextService:
         """
         entries = [entry for _, entry in stored.entries]
         if known and any(isinstance(entry, Undo) for entry in entries):
+            self.views.forget(stored.record.session_id)
             live = await self._keep(None, await self.store.read(stored.record.session_id))
         else:
             live = await self._keep(known, stored)
@@ -498,7 +499,6 @@ class ContextService:
         session_id = stored.record.session_id
         batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
-            self.views.forget(session_id)
             entries = standing([entry for _, entry in stored.entries])
             session = fold(self._blank(), entries, version=stored.version, batches=batches)
         elif stored.entries:
@@ -507,15 +507,10 @@ class ContextService:
             session = known.session
         live = Live(stored.record, session)
         for gone in self._kept.put(live):
-            self._let_go(gone)
+            self._following.forget(gone)
         if is_due(stored.entries):
             await self._checkpoints.keep(session_id, session)
         return live
-
-    def _let_go(self, session_id: str) -> None:
-        """Forget what is only remembered of a session; all of it can be worked out again."""
-        self.views.forget(session_id)
-        self._following.forget(session_id)
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)

@@ -10,12 +10,21 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import anyio
 import anyio.to_thread
 
 from mcp_context_server.core.catalog import Definition
@@ -50,6 +59,12 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 30.0
 """How long a write waits for another process's write before it is an error."""
+
+LOOK_SECONDS = 0.25
+"""How often it is looked whether another process has written, while somebody listens."""
+
+LATELY_SECONDS = 5
+"""What was written within these is told where another process has written anything."""
 
 INDEX_EVERY = 64
 """Passages go into the search index this many at a time; a search reads the rest as they are."""
@@ -117,6 +132,14 @@ class SQLiteStore:
 
     async def checkpoint(self, session_id: str) -> Checkpoint | None:
         return await self._run(lambda db: _checkpoint(db, session_id))
+
+    async def elsewhere(self) -> AsyncGenerator[tuple[str, str]]:
+        seen = await self._run(_data_version)
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            before, seen = seen, await self._run(_data_version)
+            for place in await self._run(_written_lately) if seen != before else ():
+                yield place
 
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
         body = json_text(list(definitions))
@@ -451,6 +474,17 @@ def _release(db: sqlite3.Connection, session_id: str, holder: str) -> None:
             "UPDATE sessions SET lease_holder = '' WHERE session_id = ? AND lease_holder = ?",
             (session_id, holder),
         )
+
+
+def _data_version(db: sqlite3.Connection) -> int:
+    """Another number whenever another connection has written; costs next to nothing."""
+    return db.execute("PRAGMA data_version").fetchone()[0]
+
+
+def _written_lately(db: sqlite3.Connection) -> Sequence[tuple[str, str]]:
+    sql = "SELECT session_id, principal FROM sessions WHERE updated_at >= "
+    since = f"strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-{LATELY_SECONDS} seconds')"
+    return db.execute(sql + since).fetchall()
 
 
 def _put_checkpoint(db: sqlite3.Connection, session_id: str, checkpoint: Checkpoint) -> None:

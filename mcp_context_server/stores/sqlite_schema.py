@@ -52,6 +52,7 @@ _UPKEEP = """
         SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) FROM entries
         WHERE entries.session_id = sessions.session_id
     );
+    CREATE INDEX sessions_by_update ON sessions (updated_at);
     CREATE TABLE receipts (
         session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
         key TEXT NOT NULL,
