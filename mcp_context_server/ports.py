@@ -247,7 +247,10 @@ class SummaryTask:
     prefix: Messages
     """The view up to their end, as the model was sent it last."""
     prompt: str
+    """What a model is asked; empty where none is to be."""
     scope: Scope = "all"
+    covered: frozenset[str] = frozenset()
+    """Ids of messages that an earlier summary among them told of already."""
     instructions: tuple[str, ...] = ()
     extractive_tokens: int
     """Size of a summary that needs no model."""

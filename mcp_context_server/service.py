@@ -23,7 +23,7 @@ from mcp_context_server.changes import Changes
 from mcp_context_server.checkpoints import Checkpoints, is_due
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.deferral import AUTO, SearchMode
-from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
+from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
 from mcp_context_server.core.intake import (
     Intake,
     refuse_doubles,
@@ -42,7 +42,7 @@ from mcp_context_server.core.recall import (
     ranked,
     search,
 )
-from mcp_context_server.core.session import Session, fold
+from mcp_context_server.core.session import Session, fold, fold_all
 from mcp_context_server.core.spill import spill_appended
 from mcp_context_server.core.turn import Kind, Moment
 from mcp_context_server.errors import (
@@ -331,6 +331,7 @@ class ContextService:
             if answer is None:
                 raise
             intake = redeemed(key, digest, answer)
+        _read_ahead(intake.entries, live.session.policy)
         return live, intake
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
@@ -499,8 +500,8 @@ class ContextService:
         session_id = stored.record.session_id
         batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
-            entries = standing([entry for _, entry in stored.entries])
-            session = fold(self._blank(), entries, version=stored.version, batches=batches)
+            entries = [entry for _, entry in stored.entries]
+            session = fold_all(self._blank(), entries, batches=batches)
         elif stored.entries:
             session = fold(known.session, stored.entries, version=stored.version, batches=batches)
         else:
@@ -514,6 +515,14 @@ class ContextService:
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
+    """Gather what a compaction will ask of these messages, so that it has less to do at once."""
+    from mcp_context_server.core.extract import warm
+
+    messages = (entry for entry in entries if isinstance(entry, Message))
+    warm(messages, policy.names_passage_chars, policy.names_old_passage_chars)
 
 
 def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:

@@ -8,6 +8,7 @@ only, and a client that reads slowly, or not at all, is waited for by nobody who
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,7 +48,7 @@ MOST_ADDRESSES = 1024
 Requested = ServerRequestContext[App, Any]
 
 
-def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
+def serve_subscriptions(server: MCPServer[App], state: App) -> None:
     """Serve the subscriptions of both eras; made before a handshake tells of them."""
     # The SDK has no public way to serve a method but in its low-level constructor.
     lists = server._subscriptions  # pyright: ignore[reportPrivateUsage]
@@ -60,7 +61,6 @@ def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
     low.add_request_handler(
         "resources/unsubscribe", UnsubscribeRequestParams, subscriptions.unsubscribe
     )
-    return subscriptions
 
 
 @dataclass(slots=True)
@@ -71,8 +71,8 @@ class Subscriptions:
     lists: SubscriptionBus
     """Where changes of what the server offers are published: those are everybody's."""
     watching: Watching = field(init=False)
-    _streams: dict[str, list[ListenHandler]] = field(default_factory=dict[str, list[ListenHandler]])
-    """The open streams, by principal."""
+    _streams: Counter[str] = field(default_factory=Counter[str])
+    """How many are open, by principal."""
 
     def __post_init__(self) -> None:
         self.watching = Watching(self.state.service)
@@ -84,18 +84,15 @@ class Subscriptions:
         principal = self._principal(ctx)
         uris = params.notifications.resource_subscriptions or ()
         _refuse_too_many(len(uris), MOST_ADDRESSES)
-        streams = self._streams.setdefault(principal, [])
-        if len(streams) >= MOST_STREAMS:
+        if self._streams[principal] >= MOST_STREAMS:
             raise MCPError(INTERNAL_ERROR, "Too many streams are open. Close one and try again.")
-        handler = ListenHandler(_PrincipalBus(self.state.service.changes, self.lists, principal))
-        streams.append(handler)
+        bus = _PrincipalBus(self.state.service.changes, self.lists, principal)
+        self._streams[principal] += 1
         try:
             with self.watching.of(principal, map(session_in, uris)):
-                return await handler(ctx, params)
+                return await ListenHandler(bus)(ctx, params)
         finally:
-            streams.remove(handler)
-            if not streams:
-                self._streams.pop(principal, None)
+            self._streams[principal] -= 1
 
     async def subscribe(self, ctx: Requested, params: SubscribeRequestParams) -> EmptyResult:
         """Tell a connection of changes at one more address, until it closes."""
@@ -111,12 +108,6 @@ class Subscriptions:
         """Tell a connection no more of changes at an address."""
         self._mailbox(ctx, self._principal(ctx)).forget(str(params.uri))
         return EmptyResult()
-
-    def close(self) -> None:
-        """End every stream the friendly way: what is due is still told, then the last frame."""
-        for handlers in list(self._streams.values()):
-            for handler in handlers:
-                handler.close()
 
     @staticmethod
     def _principal(ctx: Requested) -> str:

@@ -12,7 +12,7 @@ function h(tag, props = {}, ...children) {
     else if (name === "css") setStyle(element, value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
   return element;
 }
 
@@ -23,7 +23,7 @@ function s(tag, attributes = {}, ...children) {
     if (name === "css") setStyle(element, value);
     else element.setAttribute(name, value);
   }
-  element.append(...children.flat());
+  element.append(...children.flat(Infinity));
   return element;
 }
 
@@ -39,7 +39,11 @@ const told = {
     if (n < 1000) return String(Math.round(n));
     return n < 1e6 ? `${+(n / 1e3).toFixed(n < 1e4 ? 1 : 0)}k` : `${+(n / 1e6).toFixed(2)}M`;
   },
-  share: (part, of) => (of > 0 ? `${((100 * part) / of).toFixed(part / of < 0.0995 ? 1 : 0)} %` : "–"),
+  share(part, of) {
+    if (!(of > 0)) return "–";
+    if (part > 0 && part / of < 0.0005) return "< 0.1 %";
+    return `${((100 * part) / of).toFixed(part / of < 0.0995 ? 1 : 0)} %`;
+  },
   dollars: (d) => (d > 0 && d < 0.005 ? "< $0.01" : `$${d.toFixed(2)}`),
   /** `19 Aug, 16:14`, in the reader's own time zone; empty for what is no time. */
   time(at) {
@@ -55,12 +59,13 @@ const KINDS = {
   tool_use: "tool calls", image: "images", document: "documents", system: "system prompt",
   tools: "tool definitions", system_and_tools: "system prompt, tools, memory",
 };
+const COLOURS = { system_and_tools: "system", system: "prompt" };
 const LIGHT_KINDS = new Set(["text", "tool_use", "system", "system_and_tools"]);
 
 const kindName = (kind) => KINDS[kind] ?? kind;
 
 function kindStyle(kind) {
-  const known = kind === "system_and_tools" ? "system" : kind in KINDS ? kind : "tools";
+  const known = COLOURS[kind] ?? (kind in KINDS ? kind : "tools");
   return {
     "--kind": `var(--k-${known})`,
     "--on-kind": `var(--on-${LIGHT_KINDS.has(kind) ? "light" : "dark"})`,
@@ -237,7 +242,8 @@ function growthChart(points, status, height = 260) {
   const compactions = points.filter((point) => point.boundary).length;
 
   function draw(width) {
-    const left = 44, right = width > 560 ? 96 : 6, top = 20, bottom = 26;
+    const named = shown && width > 560;
+    const left = 44, right = named ? 96 : 6, top = 20, bottom = 26;
     const x = (n) => left + ((width - left - right) * (points.length > 1 ? n / (points.length - 1) : 0.5));
     const y = (tokens) => height - bottom - ((height - top - bottom) * tokens) / most;
     const nodes = axis(steps(most), y, width - right, left, told.short);
@@ -256,7 +262,7 @@ function growthChart(points, status, height = 260) {
       nodes.push(s("line", { class: "boundary", x1: middle, x2: middle, y1: top - 6, y2: y(0) }),
         s("path", { class: "diamond", d: `M${middle} ${top - 13}l6 6-6 6-6-6Z` }));
     });
-    if (shown) nodes.push(...limits(status.thresholds, y, left, width - right, right > 50));
+    if (shown) nodes.push(...limits(status.thresholds, y, left, width - right, named));
     nodes.push(...turnMarks(points, x, height - 8, width));
     const over = (n) => [
       s("line", { class: "cursor", x1: x(n), x2: x(n), y1: top, y2: y(0) }),
@@ -309,8 +315,32 @@ function turnMarks(points, x, y, width) {
 
 const SPENT = [["read", "cache read"], ["written", "cache write"], ["fresh", "input"], ["output", "output"]];
 
-/** What each turn cost, by what it was paid for; tokens where prices are not known. */
-function costChart(costs, height = 220) {
+/** How dollars are told on an axis up to `most`: with as many decimals as its steps need. */
+function money(most) {
+  const decimals = most >= 4 ? 0 : most >= 0.04 ? 2 : 4;
+  return (dollars) => `$${dollars.toFixed(decimals)}`;
+}
+
+/** The cost of single responses, at what a token of each kind cost on average in their turn. */
+function byResponse(turns, points) {
+  const of = new Map(turns.map((turn) => [turn.turn, turn]));
+  return points.filter((point) => of.has(point.turn)).map((point) => {
+    const turn = of.get(point.turn);
+    const cost = { turn: point.turn, responses: 1, read_tokens: point.cached_tokens, written_tokens: point.written_tokens,
+      fresh_tokens: point.tokens - point.cached_tokens - point.written_tokens, output_tokens: point.output_tokens };
+    if (turn.dollars) {
+      cost.dollars = { total: 0 };
+      for (const [part] of SPENT) {
+        cost.dollars[part] = turn[`${part}_tokens`] ? (turn.dollars[part] * cost[`${part}_tokens`]) / turn[`${part}_tokens`] : 0;
+        cost.dollars.total += cost.dollars[part];
+      }
+    }
+    return cost;
+  });
+}
+
+/** What each turn (or response) cost, by what it was paid for; tokens where prices are not known. */
+function costChart(costs, { each = false, height = 220 } = {}) {
   const priced = costs.every((cost) => cost.dollars);
   const worth = (cost, part) => (priced ? cost.dollars[part] : cost[`${part}_tokens`]);
   const total = (cost) => SPENT.reduce((sum, [part]) => sum + worth(cost, part), 0);
@@ -322,7 +352,7 @@ function costChart(costs, height = 220) {
     const bar = Math.max(1, Math.min(46, step - (step > 6 ? 2 : 0.5)));
     const x = (n) => left + step * (n + 0.5);
     const y = (value) => height - bottom - ((height - top - bottom) * value) / most;
-    const nodes = axis(steps(most), y, width, left, priced ? (d) => `$${+d.toFixed(3)}` : told.short);
+    const nodes = axis(steps(most), y, width, left, priced ? money(most) : told.short);
     costs.forEach((cost, n) => {
       let below = 0;
       for (const [part] of SPENT) {
@@ -338,10 +368,11 @@ function costChart(costs, height = 220) {
     const cost = costs[n], prompt = cost.fresh_tokens + cost.read_tokens + cost.written_tokens;
     const rows = SPENT.map(([part, title]) => [title, priced ? `${told.short(cost[`${part}_tokens`])} · ${told.dollars(worth(cost, part))}` : told.tokens(worth(cost, part))]);
     if (priced) rows.push(["total", told.dollars(cost.dollars.total)]);
-    rows.push(["cache hits", told.share(cost.read_tokens, prompt)], ["responses", String(cost.responses)]);
-    return { title: `Turn ${cost.turn}`, rows };
+    rows.push(["cache hits", told.share(cost.read_tokens, prompt)]);
+    if (!each) rows.push(["responses", String(cost.responses)]);
+    return { title: each ? `Turn ${cost.turn}, response ${n + 1}` : `Turn ${cost.turn}`, rows };
   }
-  const label = `${priced ? "Cost" : "Tokens"} of ${told.count(costs.length, "turn")}, ${name(Math.max(...costs.map(total)))} at most`;
+  const label = `${priced ? "Cost" : "Tokens"} of ${told.count(costs.length, each ? "response" : "turn")}, ${name(Math.max(...costs.map(total)))} at most`;
   return h("div", {}, plot({ label, count: costs.length, draw, tell }),
     h("ul", { class: "keys" }, SPENT.map(([part, title]) => h("li", {}, h("span", { class: `swatch s-${part}` }), title))));
 }
@@ -414,6 +445,12 @@ function squarify(weights, width, height) {
   return found;
 }
 
+/** Where a tip of a height goes: into a tile that is high enough, else below it, else above. */
+function beside(top, tall, tip, area) {
+  if (tall > tip + 60) return top + 46;
+  return top + tall + 6 + tip < area + 40 ? top + tall + 6 : top - tip - 6;
+}
+
 /** What fills the window, by area; a tile or a title opens what is in it. */
 function treemap(parts) {
   const root = treeOf(parts);
@@ -476,8 +513,7 @@ function treemap(parts) {
       each === group ? [] : [h("dt", {}, "part of"), h("dd", {}, group.name)]));
     tip.hidden = false;
     const left = Math.max(0, Math.min(area.width - tip.offsetWidth, box.left - area.left + 8));
-    const above = box.top - area.top - tip.offsetHeight - 6;
-    setStyle(tip, { left: `${left}px`, top: `${above > -40 ? above : Math.min(box.bottom - area.top + 6, area.height - 40)}px` });
+    setStyle(tip, { left: `${left}px`, top: `${beside(box.top - area.top, box.height, tip.offsetHeight, area.height)}px` });
   }
   map.addEventListener("keydown", (event) => {
     const tiles = [...map.querySelectorAll(".tile")], at = tiles.indexOf(document.activeElement);
@@ -527,8 +563,8 @@ function editList(edits) {
     const what = edit.type === "replace" ? STAGES[edit.stage] ?? edit.stage ?? "replaced" : edit.type.replaceAll("_", " ");
     const count = edit.references?.length ?? 0;
     const [before, after] = [edit.tokens_before, edit.tokens_after];
-    const figure = edit.tokens_freed > 0 ? `−${told.tokens(edit.tokens_freed)}`
-      : before ? `${told.tokens(before)}${after ? ` → ${told.tokens(after)}` : " before"}` : "";
+    const figure = before ? `${told.tokens(before)}${after ? ` → ${told.tokens(after)}` : " before"}`
+      : edit.tokens_freed > 0 ? `−${told.tokens(edit.tokens_freed)}` : "";
     return h("li", {},
       h("span", { class: "dim num" }, told.time(edit.at) || `#${edit.sequence}`),
       h("span", {}, what, h("span", { class: "dim" }, [edit.trigger ? ` · ${edit.trigger}` : "", count ? ` · ${told.count(count, "original")}` : ""].join(""))),

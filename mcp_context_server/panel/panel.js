@@ -226,13 +226,26 @@ function fail(error) {
   if (!status) said = { text: error instanceof TypeError ? "The server can't be reached; trying again." : error.message, bad: true, gone: true };
 }
 
-/** Ask for the token that the server wants. */
+/** Ask for the token that the server wants; say so where it took none of those given. */
 function gate() {
   const input = h("input", { type: "password", id: "token", autocomplete: "off", required: true, spellcheck: "false" });
-  main.replaceChildren(section("A token, please", { lead: "This server answers only who has one. It is kept in this tab, until you close it." },
-    h("form", { class: "gate", onsubmit: (event) => { event.preventDefault(); transport.unlock(input.value.trim()); main.replaceChildren(); slots.clear(); start(); } },
-      h("label", { for: "token" }, "Bearer token", input), h("button", { class: "primary" }, "Open"))));
+  const open = (event) => {
+    event.preventDefault();
+    transport.unlock(input.value.trim());
+    clear();
+    start();
+  };
+  const lead = transport.hasToken ? "That token was not taken. Try another." : "This server answers only who has one. It is kept in this tab, until you close it.";
+  clear();
+  main.append(section("A token, please", { lead },
+    h("form", { class: "gate", onsubmit: open }, h("label", { for: "token" }, "Bearer token", input), h("button", { class: "primary" }, "Open"))));
   input.focus();
+}
+
+/** An empty page, on which everything is put anew. */
+function clear() {
+  main.replaceChildren();
+  slots.clear();
 }
 
 function openSession(id) {
@@ -278,15 +291,16 @@ async function start() {
     if (transport.isApp) document.documentElement.classList.add("app");
     else if (!(await listed()) && !sessionId) {
       [live.dataset.state, live.textContent] = ["live", "live"];
-      main.replaceChildren(section("No conversation yet", {}, h("p", { class: "empty" }, "Nothing is in this server's care so far. Once an agent opens a session or appends messages, it shows here.")));
-      slots.clear();
-      timer = setTimeout(() => { main.replaceChildren(); start(); }, POLL_MS);
+      clear();
+      main.append(section("No conversation yet", {}, h("p", { class: "empty" }, "Nothing is in this server's care so far. Once an agent opens a session or appends messages, it shows here.")));
+      timer = setTimeout(() => { clear(); start(); }, POLL_MS);
       return;
     }
   } catch (error) {
     fail(error);
+    if (error.status === 401) return;
     show();
-    if (error.status !== 401) timer = setTimeout(start, wait);
+    timer = setTimeout(start, wait);
     return;
   }
   await tick();

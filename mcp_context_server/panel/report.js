@@ -58,13 +58,15 @@ function filling({ parts, status }) {
       [[kindName(part.kind), part.tool, part.file].filter(Boolean).join(" · "), told.tokens(part.tokens), told.share(part.tokens, status.used_tokens)])));
 }
 
-function costs({ costs: turns }) {
+const FEW_TURNS = 3; // With fewer the turns say little, and each response is drawn.
+
+function costs({ costs: turns, growth: points }) {
   if (!turns.length) return null;
-  const priced = turns.every((turn) => turn.dollars);
+  const priced = turns.every((turn) => turn.dollars), each = turns.length < FEW_TURNS && points.length > turns.length;
   const lead = priced ? "At list prices, without discounts or subscriptions." : "In tokens: the prices of this model are not known.";
-  return section(priced ? "Cost by turn" : "Tokens by turn", { lead },
-    costChart(turns),
-    asTable("The same as a table", ["turn", "responses", "cache read", "cache write", "input", "output", ...(priced ? ["dollars"] : [])], turns.map((turn) =>
+  return section(`${priced ? "Cost" : "Tokens"} by ${each ? "response" : "turn"}`, { lead },
+    costChart(each ? byResponse(turns, points) : turns, { each }),
+    asTable("Each turn in a table", ["turn", "responses", "cache read", "cache write", "input", "output", ...(priced ? ["dollars"] : [])], turns.map((turn) =>
       [String(turn.turn), String(turn.responses), told.tokens(turn.read_tokens), told.tokens(turn.written_tokens), told.tokens(turn.fresh_tokens), told.tokens(turn.output_tokens),
         ...(priced ? [turn.dollars.total.toFixed(4)] : [])])));
 }

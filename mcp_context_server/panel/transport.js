@@ -20,6 +20,11 @@ class PageTransport {
 
   async open() {}
 
+  /** Whether a token was given. */
+  get hasToken() {
+    return sessionStorage.getItem("token") !== null;
+  }
+
   /** Keep a bearer token for as long as this tab is open. */
   unlock(token) {
     sessionStorage.setItem("token", token);
