@@ -27,14 +27,15 @@ from mcp_context_server.server import build_service, open_store  # noqa: E402
 from mcp_context_server.service import Wanted  # noqa: E402
 from mcp_context_server.settings import Settings  # noqa: E402
 
-SIZES = (100, 1_000, 10_000)
+SIZES = (100, 1_000, 10_000, 100_000)
 BETWEEN_BOUNDARIES = 500
 REPEATS = 60
 
 
 def message(number: int) -> Message:
     role = "user" if number % 2 else "assistant"
-    text = f"message {number}: " + f"the build of part {number % 977} went through. " * 12
+    word = "needle " if number % 50_000 == 50 else ""
+    text = f"message {number}: {word}" + f"the build of part {number % 977} went through. " * 12
     return Message(id=f"x{number}", role=role, content=text)
 
 
@@ -77,9 +78,9 @@ async def costs(url: str, messages: int) -> dict[str, float]:
         live = await service.load(session_id, "")
         status_of(live.record, live.session, detail=False)
 
-    async def recall(n: int) -> None:
+    async def recall(_: int) -> None:
         live = await service.load(session_id, "")
-        await service.recall(live, Wanted(query=f'"message {1 + n}:"'.strip('"')))
+        await service.recall(live, Wanted(query="needle"))
 
     told["append"] = await _timed(append, REPEATS)
     told["status"] = await _timed(status, REPEATS)

@@ -36,6 +36,7 @@ from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recall import (
     Found,
+    joined,
     original_text,
     page,
     query_words,
@@ -84,6 +85,9 @@ CACHE_BYTES = 256_000_000
 
 WORDS_ASKED = 32
 """Most words of a query that the store narrows the places down by; all of them are checked."""
+
+ENTRIES_READ = 1_000
+"""Most entries that a search reads at a time."""
 
 CALL_LOOKBACK = 16
 """Entries before a result among which its call is looked for, to tell its tool."""
@@ -410,13 +414,14 @@ class ContextService:
     async def _found(self, live: Live, query: str) -> list[Found]:
         """Every place where the words of a query stand, best first."""
         session_id, family = live.record.session_id, live.session.family
+        places = await self.store.passages(session_id, query_words(query)[:WORDS_ASKED])
         found: list[Found] = []
-        for places in await self.store.passages(session_id, query_words(query)[:WORDS_ASKED]):
+        for run in joined(places, gap=CALL_LOOKBACK, most=ENTRIES_READ):
             # A result's tool is told by its call, which stands shortly before it.
-            first = max(1, places.start - CALL_LOOKBACK)
-            stored = await self.store.read(session_id, after=first - 1, until=places.stop - 1)
+            first = max(1, run.start - CALL_LOOKBACK)
+            stored = await self.store.read(session_id, after=first - 1, until=run.stop - 1)
             hits = search(stored.entries, query, family=family)
-            found += [hit for hit in hits if hit.sequence in places]
+            found += [hit for hit in hits if hit.sequence in run]
         return ranked(found)
 
     async def _referable(self, live: Live, hits: Sequence[Found]) -> list[Found]:

@@ -46,7 +46,7 @@ from mcp_context_server.stores.rows import (
     json_text,
     key_of,
     numbered,
-    passage_of,
+    passages_of,
     refuse_unstorable,
     session_record,
 )
@@ -318,6 +318,7 @@ def _append_values(
 ) -> dict[str, Any]:
     """The parameters of `_APPEND`."""
     bodies = [body_of(entry) for entry in entries]
+    passages = tuple(passages_of(entries, version))
     originals = {
         key_of(reference): n
         for n, entry in reversed(tuple(enumerate(entries, start=version + 1)))
@@ -333,7 +334,9 @@ def _append_values(
         "token": secrets.token_urlsafe(12),
         "references": list(originals),
         "places": list(originals.values()),
-        "passage": passage_of(entries),
+        "firsts": [passage.first for passage in passages],
+        "lasts": [passage.last for passage in passages],
+        "texts": [passage.text for passage in passages],
         "key": key_of(receipt.key) if receipt else None,
         "answer": receipt.answer if receipt else None,
     }
@@ -356,7 +359,9 @@ WITH moved AS (
     ON CONFLICT DO NOTHING
 ), searchable AS (
     INSERT INTO passages (session_id, first, last, text)
-    SELECT session_id, base + 1, base + %(count)s, %(passage)s FROM moved WHERE %(passage)s <> ''
+    SELECT session_id, p.first, p.last, p.text
+    FROM moved, unnest(%(firsts)s::bigint[], %(lasts)s::bigint[], %(texts)s::text[])
+        AS p (first, last, text)
 ), kept AS (
     INSERT INTO receipts (session_id, key, answer)
     SELECT session_id, %(key)s, %(answer)s FROM moved WHERE %(key)s::text IS NOT NULL

@@ -39,18 +39,19 @@ from mcp_context_server.ports import (
     Stored,
 )
 from mcp_context_server.stores.rows import (
+    Passage,
     body_of,
     is_storable,
     json_text,
     key_of,
     numbered,
-    passage_of,
+    passages_of,
     refuse_unstorable,
     session_record,
 )
 from mcp_context_server.stores.sqlite_schema import (
     MIGRATIONS,
-    add_passage,
+    add_passages,
     migrate,
     migrations_made,
 )
@@ -314,7 +315,7 @@ class _Rows:
     version: int
     entries: list[tuple[str, int, str, str]]
     originals: list[tuple[str, str, int]]
-    passage: str
+    passages: tuple[Passage, ...]
     size_bytes: int
 
     @classmethod
@@ -326,7 +327,7 @@ class _Rows:
             version,
             bodies,
             [(session_id, key_of(r), n) for n, entry in numbered for r in references_of(entry)],
-            passage_of(entries),
+            tuple(passages_of(entries, version)),
             sum(len(body.encode()) for _, _, _, body in bodies),
         )
 
@@ -342,7 +343,7 @@ def _append(db: sqlite3.Connection, rows: _Rows, receipt: Receipt | None) -> int
             raise VersionConflict(rows.session_id, rows.version, actual)
         db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows.entries)
         db.executemany("INSERT OR IGNORE INTO originals VALUES (?, ?, ?)", rows.originals)
-        add_passage(db, rows.session_id, range(rows.version + 1, rows.after + 1), rows.passage)
+        add_passages(db, rows.session_id, rows.passages)
         if receipt is not None:
             kept = (rows.session_id, key_of(receipt.key), receipt.answer)
             db.execute("INSERT INTO receipts VALUES (?, ?, ?)", kept)
