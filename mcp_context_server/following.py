@@ -39,7 +39,7 @@ class Following:
     def is_current(self, session_id: str, session: Session) -> bool:
         """Whether a session has everything that its transcript says; costs one look at the file."""
         path = session.settings.transcript
-        if path is None:
+        if not path:
             return True
         tail = self._tails.get(session_id)
         known = tail is not None and _is_at(tail.follower, session.follow)

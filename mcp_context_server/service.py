@@ -454,7 +454,7 @@ class ContextService:
 
     def _check(self, configure: Configure) -> None:
         """Raises for a policy or a transcript that can't be, before anything is written."""
-        if configure.transcript is not None:
+        if configure.transcript:
             self._following.check(configure.transcript, configure.transcript_format or "auto")
         try:
             Policy.model_validate(

@@ -31,6 +31,7 @@ class Configure(Value):
     rules: tuple[str, ...] | None = None
     policy: dict[str, Any] | None = None
     transcript: str | None = None
+    """The file of a host to follow; empty to follow none any more."""
     transcript_format: str | None = None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..core.messages import Value
-from ..errors import TranscriptUnreadable
+from ..errors import TranscriptUnreadable, brief
 from .base import (
     Appended,
     Compacted,
@@ -145,7 +145,11 @@ class Follower:
 def check_format(path: Path, format: str = "auto") -> None:
     """Raises `TranscriptUnreadable` where a file has something in it, but in no known format."""
     if Follower(path, format).is_unknown():
-        unknown = f"The format of {str(path)!r} is not known. Name it: {', '.join(formats())}."
+        unknown = (
+            f"The format of {brief(str(path))} is not known. "
+            "Name it, as `transcript_format` or with --format: "
+            f"{', '.join(formats())}."
+        )
         raise TranscriptUnreadable(unknown)
 
 
