@@ -67,13 +67,25 @@ class Watching:
 
     async def _look_around(self) -> None:
         """Look at every session again and again, until there is none to look at."""
+        hearing = asyncio.create_task(self._hear())
         try:
             while places := self._places():
                 for principal, session_id in places:
                     await self._look(principal, session_id)
                 await asyncio.sleep(self.look_seconds)
         finally:
+            hearing.cancel()
             self._round = None
+
+    async def _hear(self) -> None:
+        """Announce what the store tells of other processes, sooner than it would be seen."""
+        while True:
+            try:
+                async for session_id, principal in self.service.store.elsewhere():
+                    await self.service.announce_from_elsewhere(session_id, principal)
+            except ContextServerError as error:
+                logger.warning("what other processes write is not heard: %s", error)
+            await asyncio.sleep(self.look_seconds)
 
     async def _look(self, principal: str, session_id: str) -> None:
         from mcp_context_server.memories import current  # not needed to start up
