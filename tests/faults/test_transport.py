@@ -69,10 +69,12 @@ class TestTransport:
         live = await opened(made)
         started = await made.compact(live, Asked(wait_seconds=0.01))
         assert started.status == "running"
+        assert (await made.find(live, started.ticket)).status == "running"
         finished.set()
         with anyio.fail_after(10):
-            done = await made.compact(live, Asked(wait_seconds=5))
-        assert done.status == "done"
+            await made._jobs["s"].task
+        now = await made.service.load("s", "")
+        assert (await made.find(now, started.ticket)).status == "done"
 
     async def test_a_conversation_of_10000_messages_is_reported_in_a_few_thousand_characters(self):
         async with Client(build_server(service())) as client:
