@@ -12,8 +12,6 @@ A case counts with at least 10 such names and 50,000 characters before the compa
 """
 
 import argparse
-import json
-import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,29 +22,16 @@ from rich.console import Console
 from rich.table import Table
 
 from mcp_context_server.core.extractive import extractive_summary
-from mcp_context_server.core.messages import Message, is_call, is_result, result_text
+from mcp_context_server.core.future import Passage, passages, recall, references
+from mcp_context_server.core.messages import Message
 from mcp_context_server.core.prompts import summary_in
 from mcp_context_server.core.summary import completed
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.transcripts.base import Appended, Compacted
 from mcp_context_server.transcripts.follow import read_events
 
-FUTURE_PASSAGES = 30
 FEWEST_NAMES = 10
 SHORTEST_PREFIX_CHARS = 50_000
-
-TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-]{3,}[A-Za-z0-9_]")
-TELLING = re.compile(r"[_/.]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
-LETTER = re.compile(r"[A-Za-z]")
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A text in order: by whom, and whether it is a tool's result."""
-
-    is_assistant: bool
-    is_result: bool
-    text: str
 
 
 @dataclass(frozen=True)
@@ -60,31 +45,6 @@ class Case:
     summary: str
     """What the model wrote."""
     needed: tuple[str, ...]
-
-
-def names(text: str) -> set[str]:
-    found = set[str]()
-    for token in TOKEN.findall(text):
-        name = token.strip(".-/")
-        found |= {each for each in (name, name.rpartition("/")[2]) if is_name(each)}
-    return found
-
-
-def is_name(token: str) -> bool:
-    return 5 <= len(token) <= 120 and bool(TELLING.search(token) and LETTER.search(token))
-
-
-def passages(messages: Iterable[Message]) -> Iterator[Passage]:
-    for message in messages:
-        for block in message.blocks:
-            is_own = message.role == "assistant"
-            if is_call(block):
-                arguments = json.dumps(block.get("input"), ensure_ascii=False)
-                yield Passage(is_own, False, f"{block.get('name')} {arguments}")
-            elif is_result(block):
-                yield Passage(False, True, result_text(block))
-            elif isinstance(block.get("text"), str):
-                yield Passage(is_own, False, block["text"])
 
 
 def segments(path: Path) -> Iterator[tuple[list[Message], str]]:
@@ -105,29 +65,10 @@ def cases(path: Path) -> Iterator[Case]:
     for (before, summary), (after, _) in pairwise(parts):
         told = tuple(passages(before))
         skipped = 1 if after and after[0].is_meta else 0
-        needed = tuple(references(told, passages(after[skipped:])))
+        needed = references(told, passages(after[skipped:]))
         size = sum(len(passage.text) for passage in told)
         if len(needed) >= FEWEST_NAMES and size > SHORTEST_PREFIX_CHARS and summary:
             yield Case(path.name, tuple(before), told, summary, needed)
-
-
-def references(before: Sequence[Passage], after: Iterable[Passage]) -> Iterator[str]:
-    """Names used soon after, known from before, and not shown again in between."""
-    known = set[str]().union(*(names(passage.text) for passage in before))
-    shown, own = set[str](), 0
-    for passage in after:
-        own += passage.is_assistant
-        if own > FUTURE_PASSAGES:
-            return
-        found = names(passage.text)
-        if passage.is_assistant:
-            yield from sorted((found & known) - shown)
-        shown |= found
-
-
-def recall(text: str, needed: Sequence[str]) -> float:
-    held = names(text)
-    return sum(name in held for name in needed) / len(needed)
 
 
 def ours(case: Case) -> str:

@@ -78,6 +78,8 @@ def row(turn: Turn, kept: Kept | NotServed) -> tuple[str, ...]:
     legal = kept.index in cut_points(turn.view)
     after = kept.tokens + turn.policy.memory_total_tokens
     fits = "fits" if after < turn.window.auto_compact else "would not fit: next summarizer"
+    if kept.texts < turn.policy.memory_kept_texts:
+        fits += f"; {why_so_few(turn, kept)}"
     return (
         f"{before:,}",
         f"{kept.tokens:,}",
@@ -86,6 +88,15 @@ def row(turn: Turn, kept: Kept | NotServed) -> tuple[str, ...]:
         "legal" if legal else "ILLEGAL",
         fits,
     )
+
+
+def why_so_few(turn: Turn, kept: Kept) -> str:
+    """Why fewer messages with text stay than are wanted: more would take too much, or all do."""
+    earlier = [cut for cut in cut_points(turn.view) if 0 < cut < kept.index]
+    if not earlier:
+        return "all but the first stay"
+    tokens = tally_messages(turn.view[earlier[-1] :], turn.session.family).total
+    return f"from one cut before it would be {tokens:,.0f}"
 
 
 def main() -> None:

@@ -1,15 +1,18 @@
 """From what the core knows to what a tool answers. Pure; no field is made up here."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from mcp_context_server.audit import edit_of
 from mcp_context_server.core.breaker import open_until
 from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
-from mcp_context_server.core.edits import Change, Edit, RegisterTools
+from mcp_context_server.core.edits import Change, RegisterTools
+from mcp_context_server.core.growth import Point
 from mcp_context_server.core.memory import (
     Budget,
     Planned,
@@ -21,7 +24,7 @@ from mcp_context_server.core.memory import (
 from mcp_context_server.core.memory_document import render, render_section
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan
-from mcp_context_server.core.session import Session, terms_of
+from mcp_context_server.core.session import Contributor, Session, contributors, terms_of
 from mcp_context_server.core.snip import REASONS, Snip
 from mcp_context_server.core.status import MemoryStanding, Standing, session_window, standing
 from mcp_context_server.core.tokens import (
@@ -42,6 +45,7 @@ from mcp_context_server.results import (
     Cleared,
     Formula,
     FoundTools,
+    GrowthPoint,
     Largest,
     Left,
     MemoryRead,
@@ -51,6 +55,7 @@ from mcp_context_server.results import (
     RegisteredTools,
     RequestParts,
     ServerTools,
+    Share,
     Snipped,
     Status,
     Thresholds,
@@ -166,10 +171,48 @@ def status_of(
         advice=_full_advice(session, now),
         messages=len(session.view),
         version=session.version,
-        transcript=session.settings.transcript if detail else None,
+        transcript=(session.settings.transcript or None) if detail else None,
         notes=(*now.notes, *((notice,) if notice else ())) or None,
         formula=formula_of(session, now) if detail else None,
         edits=tuple(edit_of(n, edit) for n, edit in session.edits) if detail else None,
+        **(_whereabouts(session) if detail else {}),
+    )
+
+
+SHARES_SHOWN = 10
+"""The most tools, and the most files, that one answer names."""
+
+
+def _whereabouts(session: Session) -> Mapping[str, Any]:
+    """What results take by tool and by file, and how the window grew."""
+    found, factor = tuple(contributors(session.view, session.family)), session.calibration.factor
+    return {
+        "by_tool": shares_of(found, lambda c: c.tool or "(unknown)", factor=factor),
+        "by_file": shares_of((c for c in found if c.path), lambda c: c.path, factor=factor),
+        "growth": tuple(map(_growth_point, session.growth.points)),
+    }
+
+
+def shares_of(
+    found: Iterable[Contributor], name: Callable[[Contributor], str], *, factor: float = 1.0
+) -> tuple[Share, ...]:
+    """The results added up by name, the largest of them first."""
+    tokens, results = Counter[str](), Counter[str]()
+    for contributor in found:
+        tokens[name(contributor)] += contributor.tokens
+        results[name(contributor)] += 1
+    return tuple(
+        Share(name=name, tokens=round(factor * total), results=results[name])
+        for name, total in tokens.most_common(SHARES_SHOWN)
+    )
+
+
+def _growth_point(point: Point) -> GrowthPoint:
+    return GrowthPoint(
+        turn=point.turn,
+        tokens=point.tokens,
+        cached=point.cached_tokens or None,
+        boundary=point.boundary,
     )
 
 
@@ -359,6 +402,7 @@ def boundary_of(session: Session) -> Boundary | None:
         tokens_before=newest.tokens_before,
         tokens_after=newest.tokens_after,
         count=session.boundaries,
+        read_again=newest.read_again or None,
     )
 
 
@@ -382,18 +426,6 @@ def _used_formula(session: Session) -> str:
         return f"estimate {session.tally.total:,.0f} × {factor:.3f} + system and tools"
     since = session.tally.total - anchor.base.total
     return f"last usage {anchor.tokens:,} + since then {since:,.0f} × {factor:.3f}"
-
-
-def edit_of(sequence: int, edit: Edit) -> Mapping[str, Any]:
-    """One edit of the view, as an entry of the audit: when, by what, how many tokens."""
-    dumped = edit.model_dump(
-        exclude_none=True,
-        include={"type", "at", "trigger", "stage", "tokens_freed", "tokens_before", "tokens_after"},
-    )
-    changes = getattr(edit, "changes", ())
-    freed = sum(change.tokens_freed for change in changes)
-    more = {"tokens_freed": freed, "references": [c.reference for c in changes]} if changes else {}
-    return {"sequence": sequence, **dumped, **more}
 
 
 SKIPPED_SHOWN = 50

@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 import anyio
 import anyio.to_thread
 
+from mcp_context_server import leases
 from mcp_context_server.core.compaction import (
     Boundary,
     Nothing,
@@ -33,12 +34,14 @@ from mcp_context_server.core.compaction import (
     select,
     summary_budget,
     why_no_gain,
+    why_still_full,
     with_attachments,
     written_budget,
 )
 from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.language import language_of
+from mcp_context_server.core.memory_compact import NotServed, Served, serve
 from mcp_context_server.core.messages import Messages, result_text
 from mcp_context_server.core.prompts import Scope, compact_instructions, continuation
 from mcp_context_server.core.redact import redact
@@ -65,12 +68,10 @@ from mcp_context_server.errors import (
 )
 from mcp_context_server.events import emit
 from mcp_context_server.ports import (
-    HookRunner,
     Summarizer,
     SummarizerName,
     SummaryTask,
     Written,
-    no_hooks,
 )
 from mcp_context_server.service import ContextService, Live
 from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
@@ -139,6 +140,16 @@ class _Job:
     task: "asyncio.Task[Outcome]"
 
 
+MEMORY = "session_memory"
+"""What is told as the summarizer where the session memory was the summary."""
+
+
+def memory_goes_first(turn: Turn, asked: Asked) -> bool:
+    """Whether the session memory is to be the summary, if it can be."""
+    is_free = asked.summarizer == "auto" and not asked.summary and asked.wish.scope == "all"
+    return turn.policy.session_memory_compact and is_free and not asked.instructions.strip()
+
+
 JOBS_KEPT = 64
 """Finished compactions of which the outcome can still be asked for by handle."""
 
@@ -153,9 +164,10 @@ class Compactor:
     )
     order: tuple[SummarizerName, ...] = ("sampling", "endpoint", "anthropic", "extractive")
     """The chain of `auto`; names for which there is no summarizer are passed over."""
-    hooks: HookRunner = no_hooks
     instruction_files: tuple[str, ...] = ()
     """The project's instruction files, of which a section may be about compaction."""
+    heartbeat_seconds: float = 1.0
+    """How often a caller that waits hears that the work goes on."""
     _jobs: dict[str, _Job] = field(default_factory=dict[str, _Job])
     _finished: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
 
@@ -171,16 +183,28 @@ class Compactor:
             reason = "compaction is switched off for this session"
             return Outcome(status="failed", live=live, reason=reason)
         if running := self._running(session_id):
-            return self._still_running(live, running)
-        if not asked.summary and self._is_the_agents(asked):
+            return _running_under(live, running.handle)
+        if (
+            not asked.summary
+            and self._is_the_agents(asked)
+            and not self.is_served_by_memory(live, asked)
+        ):
             return await self._ask_the_agent(live, asked)
         if asked.summary and not live.session.view and not asked.is_dry_run:
             return await self._keep(live, asked)
-        handle = f"b_{self.service.new_id()}"
-        task = asyncio.create_task(self._attempt(live, asked, handle, progress))
+        handle, store = f"b_{self.service.new_id()}", self.service.store
+        holder = await store.lease(session_id, handle, seconds=leases.LEASE_SECONDS)
+        if holder != handle:
+            return _running_under(live, holder)
+
+        async def attempt() -> Outcome:
+            async with leases.kept(store, session_id, handle):
+                return await self._attempt(live, asked, handle, progress)
+
+        task = asyncio.create_task(attempt())
         job = self._jobs[session_id] = _Job(handle, task)
         task.add_done_callback(lambda done: self._finish(session_id, job, done))
-        return await self._waited(live, asked, job)
+        return await self._waited(live, asked, job, progress)
 
     def _is_the_agents(self, asked: Asked) -> bool:
         """Whether the calling model is to write the summary."""
@@ -188,16 +212,31 @@ class Compactor:
         chosen = first if asked.summarizer == "auto" else asked.summarizer
         return chosen == "agent" and asked.trigger == "manual"
 
+    @property
+    def asks_host_first(self) -> bool:
+        """Whether the chain of `auto` begins with the host's model, of those that are there."""
+        there = (n for n in self.order if n in self.summarizers or n in ("agent", "sampling"))
+        return next(there, None) == "sampling"
+
+    def is_served_by_memory(self, live: Live, asked: Asked) -> bool:
+        """Whether the session memory is the summary, so that nobody has to write one."""
+        turn = turn_of(live.session, self.service.moment(), live.record.kind)
+        return memory_goes_first(turn, asked) and isinstance(serve(turn, asked.wish), Served)
+
     async def find(self, live: Live, handle: str) -> Outcome | None:
         """What became of the compaction with this handle; None where nothing is known of it."""
         running = self._running(live.record.session_id)
         if running and running.handle == handle:
-            return self._still_running(live, running)
+            return _running_under(live, handle)
         if handle in self._finished and self._finished[handle].live.record == live.record:
             return replace(self._finished[handle], live=live)
         edits = (edit for _, edit in live.session.edits)
         made = next((e for e in edits if isinstance(e, Compact) and e.id == handle), None)
-        return Outcome(status="done", live=live, edit=made) if made else None
+        if made is not None:
+            return Outcome(status="done", live=live, edit=made)
+        # Another replica may be at it.
+        holder = await leases.holder_of(self.service.store, live.record.session_id)
+        return _running_under(live, handle) if holder == handle else None
 
     async def undo(self, live: Live) -> tuple[Live, str]:
         """Take the newest compaction back; its id comes second. Raises `NothingToUndo`."""
@@ -237,22 +276,24 @@ class Compactor:
         job = self._jobs.get(session_id)
         return job if job is not None and not job.task.done() else None
 
-    def _still_running(self, live: Live, job: _Job) -> Outcome:
-        reason = "a compaction is under way; ask again with its ticket"
-        return Outcome(status="running", live=live, ticket=job.handle, reason=reason)
-
-    async def _waited(self, live: Live, asked: Asked, job: _Job) -> Outcome:
+    async def _waited(self, live: Live, asked: Asked, job: _Job, progress: Progress) -> Outcome:
         """The outcome, if it comes in time. A caller that gives up takes the attempt with it."""
-        seconds = asked.wait_seconds
-        if seconds is None:
-            seconds = live.session.policy.compact_wait_seconds
+        left = asked.wait_seconds
+        if left is None:
+            left = live.session.policy.compact_wait_seconds
         try:
-            await asyncio.wait({job.task}, timeout=seconds)
+            while not job.task.done():
+                await asyncio.wait({job.task}, timeout=min(left, self.heartbeat_seconds))
+                left -= self.heartbeat_seconds
+                if left <= 0:
+                    break
+                if not job.task.done():
+                    await progress("still at it")
         except BaseException:
             job.task.cancel()
             raise
         if not job.task.done():
-            return self._still_running(live, job)
+            return _running_under(live, job.handle)
         return job.task.result()
 
     def _finish(self, session_id: str, job: _Job, done: "asyncio.Task[Outcome]") -> None:
@@ -287,20 +328,51 @@ class Compactor:
         chosen = select(turn, asked.wish)
         if isinstance(chosen, Nothing):
             return Outcome(status="nothing_to_do", live=live, reason=chosen.reason)
+        attempt = _Attempt(live, turn, asked, handle, progress)
         wishes = await self._instructions(live, asked)
-        summary = await self._summary(turn, chosen, asked, wishes, progress)
-        await progress("putting files back")
-        memory = await anyio.to_thread.run_sync(remember, turn.view[: _end(turn, chosen)])
+        tried: tuple[tuple[str, str], ...] = ()
+        if memory_goes_first(turn, asked):
+            try:
+                return await self._from_memory(attempt)
+            except _NoSummary as failed:
+                tried = failed.tried
+        summary = await self._summary(attempt, chosen, wishes, tried)
+        return await self._concluded(attempt, chosen, summary)
+
+    async def _from_memory(self, attempt: "_Attempt") -> Outcome:
+        """The compaction of which the session memory is the summary. Raises `_NoSummary`."""
+        await attempt.progress("summarizing (session memory)")
+        wish = attempt.asked.wish
+        served = await anyio.to_thread.run_sync(serve, attempt.turn, wish)
+        if isinstance(served, NotServed):
+            known = attempt.turn.session.memory.version > 0
+            raise _NoSummary(served.reason, ((MEMORY, served.reason),) if known else ())
+        chosen = served.selection
+        summary = await _completed(attempt.turn, served.summary, MEMORY, chosen.dropped)
+        return await self._concluded(attempt, chosen, summary)
+
+    async def _concluded(
+        self, attempt: "_Attempt", chosen: Selection, summary: _Summary
+    ) -> Outcome:
+        """A summary put in place of the range, with what comes back. Raises `_NoSummary`."""
+        live, turn, asked = attempt.live, attempt.turn, attempt.asked
+        await attempt.progress("putting files back")
+        before, own = turn.view[: _end(turn, chosen)], turn.policy.compactable_tools
+        memory = await anyio.to_thread.run_sync(remember, before, own)
         contents = await self._contents(live, turn, chosen, memory)
-        facts = {"session_id": live.record.session_id, "trigger": asked.trigger}
-        told = await self.hooks("post_compact", {**facts, "summary": summary.text})
-        made = _Making(self.service, chosen, asked, handle, summary, memory, contents, told)
-        edit, restored = made.edit(turn)
-        if reason := why_no_gain(turn, chosen, edit, any_counts=asked.is_reactive):
-            raise _NoSummary(reason, summary.tried)
+        made = _Making(self.service, chosen, asked, attempt.handle, summary, memory, contents)
+        planned, notes = made.checked(turn), chosen.notes
+        if told := await self._told_after(live, asked, summary):
+            try:
+                planned = replace(made, told=told).checked(turn)
+            except _NoSummary:
+                notes = (*notes, "what the hooks said is left out: it takes more than was freed")
+            else:
+                made = replace(made, told=told)
         if not asked.is_dry_run:
-            await progress("writing it down")
-            live, edit, restored = await self._commit(live, made, (edit, restored))
+            await attempt.progress("writing it down")
+            live, planned = await self._commit(live, made, planned)
+        edit, restored = planned
         return Outcome(
             status="done",
             live=live,
@@ -310,12 +382,20 @@ class Compactor:
             missing=summary.missing,
             tried=summary.tried,
             retries=summary.retries,
-            notes=chosen.notes,
+            notes=notes,
         )
+
+    async def _told_after(self, live: Live, asked: Asked, summary: _Summary) -> Sequence[str]:
+        """What the hooks after a compaction say; of a dry run they are not told."""
+        if asked.is_dry_run:
+            return ()
+        facts = {"session_id": live.record.session_id, "trigger": asked.trigger}
+        told = {**facts, "summary": summary.text, "summarizer": summary.summarizer}
+        return await self.service.hooks("post_compact", told)
 
     async def _commit(
         self, live: Live, made: "_Making", planned: tuple[Compact, Restored]
-    ) -> tuple[Live, Compact, Restored]:
+    ) -> tuple[Live, tuple[Compact, Restored]]:
         """Append the boundary, if the range still stands as it was. Raises `VersionConflict`."""
         record, seen = live.record, live.session.version
         done = [planned]
@@ -329,7 +409,7 @@ class Compactor:
             return take_in(current.session, with_thinking(turn, done[0][:1])).entries
 
         live = await self.service.write(record.session_id, record.principal, decide)
-        return live, *done[0]
+        return live, done[0]
 
     async def _count(self, outcome: Outcome) -> Live:
         """Count a failure of automatic compaction, for the breaker."""
@@ -363,7 +443,9 @@ class Compactor:
     async def _instructions(self, live: Live, asked: Asked) -> tuple[str, ...]:
         """What is asked of the summary: by the call, by hooks, by the project's file."""
         facts = {"session_id": live.record.session_id, "trigger": asked.trigger}
-        hooked = await self.hooks("pre_compact", {**facts, "instructions": asked.instructions})
+        hooked = await self.service.hooks(
+            "pre_compact", {**facts, "instructions": asked.instructions}
+        )
         filed = [await self._filed(path) for path in self.instruction_files]
         return tuple(text for text in (asked.instructions, *hooked, *filed) if text.strip())
 
@@ -396,13 +478,13 @@ class Compactor:
 
     async def _summary(
         self,
-        turn: Turn,
+        attempt: "_Attempt",
         chosen: Selection,
-        asked: Asked,
         wishes: tuple[str, ...],
-        progress: Progress,
+        earlier: tuple[tuple[str, str], ...],
     ) -> _Summary:
         """A summary that can be used: the given one, else the first of the chain."""
+        turn, asked, tried = attempt.turn, attempt.asked, list(earlier)
         if asked.summary:
             written = Written(asked.summary, asked.stop_reason)
             try:
@@ -410,12 +492,12 @@ class Compactor:
             except SummaryFailed as error:
                 if asked.written_by == "agent":
                     raise
-                tried = [(asked.written_by, str(error))]
-        else:
-            tried = list[tuple[str, str]]()
-        task = _task(turn, chosen, asked, wishes)
-        for name in self._chain(asked):
-            await progress(f"summarizing ({name})")
+                tried.append((asked.written_by, str(error)))
+        chain = self._chain(asked)
+        prompt = _prompt(turn, chosen, wishes) if set(chain) != {"extractive"} else ""
+        task = _task(turn, chosen, asked, wishes, prompt)
+        for name in chain:
+            await attempt.progress(f"summarizing ({name})")
             try:
                 with anyio.fail_after(turn.policy.summary_timeout_seconds):
                     written = await self.summarizers[name].summarize(task)
@@ -471,12 +553,28 @@ def _text_read(entry: Entry, call_id: str) -> str:
     return next((result_text(b) for b in blocks if b.get("tool_use_id") == call_id), "")
 
 
+def _running_under(live: Live, handle: str) -> Outcome:
+    reason = "a compaction is under way; ask again with its ticket"
+    return Outcome(status="running", live=live, ticket=handle, reason=reason)
+
+
 class _NoSummary(Exception):
     """Nothing that could be committed; with what was tried."""
 
     def __init__(self, reason: str, tried: tuple[tuple[str, str], ...]) -> None:
         super().__init__(reason)
         self.reason, self.tried = reason, tried
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What one attempt starts from."""
+
+    live: Live
+    turn: Turn
+    asked: Asked
+    handle: str
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,8 +588,18 @@ class _Making:
     summary: _Summary
     memory: Memory
     contents: tuple[Content, ...]
-    told: Sequence[str]
+    told: Sequence[str] = ()
     """What hooks said."""
+
+    def checked(self, turn: Turn) -> tuple[Compact, Restored]:
+        """The edit on this view. Raises `_NoSummary` where it would be no use."""
+        edit, restored = self.edit(turn)
+        reason = why_no_gain(turn, self.selection, edit, any_counts=self.asked.is_reactive)
+        if reason is None and edit.summarizer == MEMORY:
+            reason = why_still_full(turn, edit)
+        if reason is not None:
+            raise _NoSummary(reason, (*self.summary.tried, (edit.summarizer, reason)))
+        return edit, restored
 
     def edit(self, turn: Turn) -> tuple[Compact, Restored]:
         """The edit on this view, and what it puts back."""
@@ -509,7 +617,8 @@ class _Making:
             put_in(f"{self.handle}.hook{n}", "hook", text) for n, text in enumerate(self.told, 1)
         )
         attachments = (*restored.messages, *hooked)
-        return with_attachments(turn, self.selection, bare, attachments), restored
+        edit = with_attachments(turn, self.selection, bare, attachments)
+        return edit.model_copy(update={"read_again": restored.again}), restored
 
 
 def _kept(turn: Turn, chosen: Selection) -> Messages:
@@ -536,13 +645,16 @@ def _prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
     )
 
 
-def _task(turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...]) -> SummaryTask:
+def _task(
+    turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...], prompt: str
+) -> SummaryTask:
     session = turn.session
     return SummaryTask(
         messages=chosen.replaced,
         prefix=turn.view[: _end(turn, chosen)],
-        prompt=_prompt(turn, chosen, wishes),
+        prompt=prompt,
         scope=chosen.scope,
+        covered=frozenset(session.boundary.kept if session.boundary else ()),
         instructions=wishes,
         extractive_tokens=summary_budget(turn, chosen),
         max_tokens=written_budget(turn, chosen),
@@ -568,17 +680,23 @@ async def _judged(turn: Turn, chosen: Selection, written: Written, name: str) ->
         raise SummaryFailed(text.reason, fault=text.fault)
     if written.is_extracted:
         return _Summary(text, name)
+    return await _completed(turn, text, name, chosen.replaced)
+
+
+async def _completed(turn: Turn, text: str, name: str, messages: Messages) -> _Summary:
+    """A summary with what it lost of these messages added, and told."""
 
     def complete() -> _Summary:
-        ids = {id for m in chosen.replaced for id in (m.id, *m.calls)}
+        ids = {id for m in messages for id in (m.id, *m.calls)}
         whole = completed(
             text,
-            chosen.replaced,
+            messages,
             count=quick_count,
             references=lambda id: id if id in ids else None,
             policy=turn.policy,
         )
-        return _Summary(whole.text, name, whole.missing)
+        missing = whole.missing if name != MEMORY else replace(whole.missing, sections=())
+        return _Summary(whole.text, name, missing)
 
     return await anyio.to_thread.run_sync(complete)
 

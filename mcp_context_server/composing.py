@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mcp_context_server.compacting import Compactor
-from mcp_context_server.hooks import CommandHooks, read_hooks
-from mcp_context_server.ports import Summarizer, SummarizerName, no_hooks
+from mcp_context_server.ports import Summarizer, SummarizerName
 from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.summarizers.anthropic import AnthropicSummarizer
@@ -35,7 +34,6 @@ def build_compactor(
         service=service,
         summarizers=made,
         order=tuple(order),
-        hooks=CommandHooks(read_hooks(settings.hooks_file)) if settings.hooks_file else no_hooks,
         instruction_files=tuple(str(project / name) for name in INSTRUCTION_FILES)
         if project
         else (),

@@ -1,5 +1,7 @@
 """What is configured, what works, and what is missing, for a person to read."""
 
+import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,8 +17,10 @@ from rich.text import Text
 
 from mcp_context_server import __version__
 from mcp_context_server.errors import ContextServerError
-from mcp_context_server.server import open_store, sqlite_path
+from mcp_context_server.server import open_store
 from mcp_context_server.settings import Settings, from_environment
+from mcp_context_server.stores.sqlite import faults_of
+from mcp_context_server.stores.urls import shown, sqlite_path
 from mcp_context_server.transcripts.locate import claude_projects, find_transcript
 
 State = Literal["works", "missing", "warning", "broken"]
@@ -80,22 +84,57 @@ def _settings(settings: Settings) -> Iterator[Check]:
 
 
 def _store(url: str) -> Check:
-    path = sqlite_path(url)
+    path, told = sqlite_path(url), shown(url)
     if path is not None and not path.exists():
-        return Check("store", "works", f"{url}: not there yet, made at the first start")
+        return _unmade(path, told)
     try:
         count = anyio.run(_sessions, url)
     except ContextServerError as error:
-        return Check("store", "broken", str(error))
-    return Check("store", "works", f"{url}: {count} sessions of your own")
+        return Check("store", "broken", " ".join((str(error), *_advice(path))))
+    faults = list(faults_of(path)) if path is not None else []
+    if faults:
+        return Check("store", "broken", " ".join((told, *faults, *_advice(path))))
+    return Check("store", "works", f"{told}: {count} sessions")
+
+
+def _unmade(path: Path, told: str) -> Check:
+    """A file that is not there yet, and whether it can be."""
+    above = next(each for each in path.absolute().parents if each.exists())
+    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
+        return Check("store", "works", f"{told}: not there yet, made at the first start")
+    return Check("store", "broken", f"{told} can't be made: {above} can't be written into.")
+
+
+def _advice(path: Path | None) -> Iterator[str]:
+    """What can be done about a file that can't be used."""
+    if path is None or not path.exists():
+        return
+    if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
+        yield f"{path} and its directory must be writable by this user."
+    free = shutil.disk_usage(path.parent).free
+    if free < LEAST_FREE_BYTES:
+        yield f"Its disk has {free:,} bytes left: make room, and nothing else has to be done."
+    else:
+        yield (
+            f"If the file is damaged, end every server, then save what is in it: "
+            f"sqlite3 {path} .recover | sqlite3 {path.with_suffix('.saved.db')}"
+        )
+
+
+LEAST_FREE_BYTES = 50_000_000
+"""With less room on the disk, that is what is told to be the matter."""
 
 
 async def _sessions(url: str) -> int:
-    store = open_store(url)
+    store = open_store(url, patience_seconds=DATABASE_SECONDS)
     try:
-        return len(await store.records(""))
+        return len(await store.holdings())
     finally:
         await store.aclose()
+
+
+DATABASE_SECONDS = 3.0
+"""How long a database is waited for."""
 
 
 def _host(environ: Mapping[str, str]) -> Check:
@@ -120,10 +159,19 @@ def _key(settings: Settings) -> Check:
 EXTRAS: Mapping[str, str] = {
     "anthropic": "exact counts, summaries by the API",
     "tiktoken": "exact counts for OpenAI's models, if its data is on this machine",
+    "psycopg": "PostgreSQL as the store, for several replicas (extra postgres)",
+    "opentelemetry.sdk": "metrics and traces (extra otel)",
 }
 
 
 def _extras() -> Iterator[Check]:
     for name, use in EXTRAS.items():
-        state: State = "works" if find_spec(name) else "missing"
+        state: State = "works" if _is_there(name) else "missing"
         yield Check(f"extra {name!r}", state, use)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # what it would be part of
+        return False

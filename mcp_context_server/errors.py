@@ -15,6 +15,7 @@ ContextServerError
 ├── NothingToUndo         no edit of that kind stands in the session
 ├── SummaryFailed         no summary that can be used; history is as it was
 ├── TranscriptUnreadable
+├── HostFileUnusable      a host's settings file can't be read or changed; it is as it was
 └── StoreUnavailable      the state can't be read or written
 """
 
@@ -145,6 +146,15 @@ class SummaryFailed(ContextServerError):
 
 class TranscriptUnreadable(ContextServerError):
     """A transcript that can't be found, opened or recognised."""
+
+
+class HostFileUnusable(ContextServerError):
+    def __init__(self, path: object, reason: str) -> None:
+        super().__init__(
+            f"{str(path)!r} can't be used: {reason}. Nothing was changed. Mend the file, or add "
+            "by hand what `mcp-context-server hosts show` prints."
+        )
+        self.path, self.reason = path, reason
 
 
 class StoreUnavailable(ContextServerError):

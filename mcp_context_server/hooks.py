@@ -10,11 +10,13 @@ import json
 import logging
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from mcp_context_server.errors import InvalidInput
@@ -25,6 +27,7 @@ _LOG = logging.getLogger("mcp_context_server.hooks")
 
 OUTPUT_CHARS = 20_000
 """The most of a hook's output that is used."""
+_OUTPUT_BYTES = OUTPUT_CHARS * 4
 
 
 class Hook(BaseModel):
@@ -68,14 +71,40 @@ class CommandHooks:
 async def _run(hook: Hook, event: HookEvent, given: bytes) -> str:
     try:
         with anyio.fail_after(hook.timeout_seconds):
-            done = await anyio.run_process(
-                hook.command, input=given, check=True, stderr=subprocess.DEVNULL
-            )
+            code, output = await _ran(hook.command, given)
     except TimeoutError:
         return _failed(hook, event, f"it took more than {hook.timeout_seconds:g} seconds")
-    except (OSError, subprocess.CalledProcessError) as error:
+    except OSError as error:
         return _failed(hook, event, str(error))
-    return _said(done.stdout.decode("utf-8", "replace")[:OUTPUT_CHARS].strip())
+    if code:
+        return _failed(hook, event, f"it ended with exit code {code}")
+    return _said(output.decode("utf-8", "replace")[:OUTPUT_CHARS].strip())
+
+
+async def _ran(command: Sequence[str], given: bytes) -> tuple[int, bytes]:
+    """A command's exit code and the beginning of its output; it need not read what it is given."""
+    stderr = subprocess.DEVNULL
+    async with await anyio.open_process(command, stderr=stderr) as process:
+        assert process.stdin
+        assert process.stdout
+        async with anyio.create_task_group() as group:
+            group.start_soon(_feed, process.stdin, given)
+            output = await _beginning(process.stdout)
+        return await process.wait(), output
+
+
+async def _feed(stdin: ByteSendStream, given: bytes) -> None:
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async with stdin:
+            await stdin.send(given)
+
+
+async def _beginning(stdout: ByteReceiveStream) -> bytes:
+    """What is used of an output; the rest is read and dropped, so that its writer can end."""
+    kept = bytearray()
+    async for part in stdout:
+        kept += part[: max(0, _OUTPUT_BYTES - len(kept))]
+    return bytes(kept)
 
 
 def _failed(hook: Hook, event: HookEvent, reason: str) -> str:

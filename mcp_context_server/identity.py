@@ -8,6 +8,9 @@ from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import SessionRequired, TranscriptUnreadable
 from mcp_context_server.service import ContextService, Live, Opening
 
+CONNECTION = "mcp_context_server.connection"
+"""Where in an HTTP request's scope a transport leaves the id of its connection."""
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -52,6 +55,11 @@ NO_HOST = (
     "Give the transcript's path, or hand the messages in with `append_messages`."
 )
 
+NOT_ALLOWED = (
+    "Over the network, a transcript is followed only below the directories of "
+    "MCP_CONTEXT_ALLOWED_ROOTS. Hand the messages in with `append_messages` instead."
+)
+
 
 @dataclass(slots=True)
 class Identity:
@@ -77,10 +85,17 @@ class Identity:
             told = {"transcript": host.transcript, "transcript_format": host.transcript_format}
             session_id = session_id or host.session_id
             opening = replace(opening, configure=opening.configure.model_copy(update=told))
+        elif not call.is_stdio:
+            await self._check_allowed(opening.configure.transcript)
         live, created = await self.service.open(replace(opening, session_id=session_id))
         if call.is_stdio and opening.kind == "main":
             self._default = self._default or live.record.session_id
         return await self.service.follow(live), created
+
+    async def _check_allowed(self, transcript: str | None) -> None:
+        """Who calls from elsewhere reads no file of this machine that is not meant for it."""
+        if transcript and await self.service.files.state(transcript) == "forbidden":
+            raise TranscriptUnreadable(NOT_ALLOWED)
 
     async def _host(self, call: Call) -> HostSession:
         """The caller's own conversation. Raises `TranscriptUnreadable` where no host tells it."""

@@ -15,6 +15,9 @@ from mcp_context_server.ports import FoundFile
 MOST_BYTES = 1_000_000
 """A file larger than this is no memory of ours; only its beginning is read."""
 
+BACKUP = ".bak"
+"""What the name of a replaced file ends with."""
+
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,100}")
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 
@@ -41,6 +44,12 @@ class MemoryDirectory:
         path = self.path(session_id)
         return await anyio.to_thread.run_sync(_write, path, data, over, is_kept)
 
+    async def delete(self, session_id: str) -> None:
+        """Remove a session's file, and the backup beside it. Raises `OSError`."""
+        path = self.path(session_id)
+        for file in (path, path.with_name(f"{path.name}{BACKUP}")):
+            await anyio.to_thread.run_sync(lambda gone=file: gone.unlink(missing_ok=True))
+
 
 def _read(path: Path) -> FoundFile | None:
     """The file, not followed where it is a link."""
@@ -62,7 +71,7 @@ def _write(path: Path, data: bytes, over: bytes | None, is_kept: bool) -> bool:
         if (found.data if found else None) != over:
             return False
         if found is not None and is_kept:
-            os.replace(path, path.with_name(f"{path.name}.bak"))
+            os.replace(path, path.with_name(f"{path.name}{BACKUP}"))
         os.replace(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)

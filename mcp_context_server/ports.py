@@ -37,22 +37,72 @@ class Stored:
     entries: tuple[Numbered, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What an append leaves under its caller's key, so that it is applied once."""
+
+    key: str
+    answer: str
+    """What is answered when the same append comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What a session folds to at a version, so that nothing before it has to be read."""
+
+    version: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """A session as it is listed: how much of it there is, and when it was last written."""
+
+    record: SessionRecord
+    version: int
+    size_bytes: int
+    """Of its entries, as they are stored."""
+    updated_at: str
+    """ISO 8601, by the store's clock."""
+
+
 class SessionStore(Protocol):
-    """An append-only transcript per session; the version is the number of its entries."""
+    """An append-only transcript per session; the version is the number of its entries.
+
+    Every method raises `StoreUnavailable` where the store can't be reached or written.
+    """
 
     async def create(self, record: SessionRecord) -> bool:
-        """Add a session without entries; False, and nothing changed, if its id is taken."""
+        """Add a session without entries; False, and nothing changed, if its id is taken.
+
+        Raises `InvalidInput` for an id that can't be kept.
+        """
         ...
 
-    async def read(self, session_id: str, *, after: int = 0) -> Stored:
-        """A session with its entries after version `after`. Raises `SessionNotFound`."""
+    async def read(self, session_id: str, *, after: int = 0, until: int | None = None) -> Stored:
+        """A session with its entries after version `after`, up to `until` where it is given.
+
+        Raises `SessionNotFound`.
+        """
         ...
 
-    async def append(self, session_id: str, entries: Sequence[Entry], *, version: int) -> int:
+    async def append(
+        self,
+        session_id: str,
+        entries: Sequence[Entry],
+        *,
+        version: int,
+        receipt: Receipt | None = None,
+    ) -> int:
         """Append at `version`, all or nothing, durably; return the new version.
 
-        Raises `SessionNotFound`, or `VersionConflict` where the session moved on.
+        The receipt is kept with the entries. Raises `SessionNotFound`, or
+        `VersionConflict` where the session moved on.
         """
+        ...
+
+    async def receipt(self, session_id: str, key: str) -> str | None:
+        """What was answered to the append with this key; None where there was none."""
         ...
 
     async def find(self, session_id: str, references: Iterable[str]) -> Mapping[str, Numbered]:
@@ -62,12 +112,46 @@ class SessionStore(Protocol):
         """
         ...
 
+    async def passages(self, session_id: str, words: Sequence[str]) -> Sequence[range]:
+        """Where in a session every word may stand: ranges of sequence numbers, newest first.
+
+        The words are folded (`core.recall.folded`). There may be more ranges than hold
+        them, and never fewer. Raises `SessionNotFound`.
+        """
+        ...
+
     async def records(self, principal: str) -> Sequence[tuple[SessionRecord, int]]:
         """The sessions of a principal with their versions, newest first."""
         ...
 
-    async def delete(self, session_id: str) -> None:
-        """Forget a session and everything in it. Raises `SessionNotFound`."""
+    async def holdings(self, principal: str | None = None) -> Sequence[Holding]:
+        """The sessions of a principal, or all of them, last written first."""
+        ...
+
+    async def delete(self, session_id: str, *, version: int | None = None) -> None:
+        """Forget a session and everything in it; with a `version`, only if it still stands there.
+
+        Raises `SessionNotFound`, `VersionConflict`.
+        """
+        ...
+
+    async def lease(self, session_id: str, holder: str, *, seconds: float) -> str:
+        """Take the lease on a session, or renew it, unless another holds it; who holds it now.
+
+        It ends by itself after so many seconds. Raises `SessionNotFound`.
+        """
+        ...
+
+    async def release(self, session_id: str, holder: str) -> None:
+        """Give a lease back; nothing happens where it is another's by now."""
+        ...
+
+    async def put_checkpoint(self, session_id: str, checkpoint: Checkpoint) -> None:
+        """Keep a checkpoint in the place of an older one; a newer one stays."""
+        ...
+
+    async def checkpoint(self, session_id: str) -> Checkpoint | None:
+        """The newest checkpoint of a session, if there is one."""
         ...
 
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
@@ -155,7 +239,10 @@ class SummaryTask:
     prefix: Messages
     """The view up to their end, as the model was sent it last."""
     prompt: str
+    """What a model is asked; empty where none is to be."""
     scope: Scope = "all"
+    covered: frozenset[str] = frozenset()
+    """Ids of messages that an earlier summary among them told of already."""
     instructions: tuple[str, ...] = ()
     extractive_tokens: int
     """Size of a summary that needs no model."""

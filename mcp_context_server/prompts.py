@@ -1,6 +1,7 @@
 """The MCP prompts of compaction: for a person in a host whose window can't be touched."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer
@@ -11,30 +12,36 @@ from mcp_context_server.core.compaction import RESTORED, Nothing, Wish, select
 from mcp_context_server.core.messages import Message, message_text
 from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation, summary_in
 from mcp_context_server.core.turn import turn_of
-from mcp_context_server.errors import ContextServerError, InvalidInput
-from mcp_context_server.service import ContextService, Live
+from mcp_context_server.errors import ContextServerError, InvalidInput, SessionRequired
+from mcp_context_server.prompting import ToldPrompt
+from mcp_context_server.service import Live
 from mcp_context_server.state import App
-from mcp_context_server.tools.surface import Ctx, app, session_of
+from mcp_context_server.tools.surface import Ctx, app, call_of, session_of
 
 SESSIONS_LOOKED_AT = 20
 """How many of a person's newest sessions are searched for a kept summary."""
 
 Instructions = Annotated[str, Field(description="What the summary must not lose")]
+SessionId = Annotated[
+    str, Field(description="Another conversation's session; leave it out for this one")
+]
 
 
 def add_prompts(server: MCPServer[App]) -> None:
     """Offer the prompts on a server."""
-    server.prompt(title="Compact this conversation")(compact)
-    server.prompt(title="Hand this conversation over")(handoff)
-    server.prompt(title="Resume a conversation")(resume)
+    server.add_prompt(ToldPrompt.from_function(compact, title="Compact this conversation"))
+    server.add_prompt(ToldPrompt.from_function(handoff, title="Hand this conversation over"))
+    server.add_prompt(ToldPrompt.from_function(resume, title="Resume a conversation"))
 
 
 async def compact(
     ctx: Ctx,
     scope: Annotated[str, Field(description="all, from or up_to")] = "all",
     instructions: Instructions = "",
-    pivot_message_id: str = "",
-    session_id: str = "",
+    pivot_message_id: Annotated[
+        str, Field(description="from: it and what follows are replaced; up_to: what is before it")
+    ] = "",
+    session_id: SessionId = "",
 ) -> str:
     """Have the model write the summary that takes the place of the old messages."""
     if scope not in _SCOPES:
@@ -48,7 +55,7 @@ async def compact(
 _SCOPES: dict[str, Scope] = {"all": "all", "from": "from", "up_to": "up_to"}
 
 
-async def handoff(ctx: Ctx, instructions: Instructions = "", session_id: str = "") -> str:
+async def handoff(ctx: Ctx, instructions: Instructions = "", session_id: SessionId = "") -> str:
     """Have the model write this conversation's summary, and keep it for another one."""
     live = await session_of(ctx, session_id)
     return _asking(app(ctx), live, Wish(), instructions)
@@ -61,6 +68,9 @@ def _asking(state: App, live: Live, wish: Wish, instructions: str) -> str:
     prompt = state.compactor.prompt(live, wish, wishes)
     turn = turn_of(live.session, state.service.moment(), live.record.kind)
     chosen = select(turn, wish)
+    if isinstance(chosen, Nothing) and wish.scope != "all":
+        message = f"Nothing is to be asked for: {chosen.reason}. `recall` with a query finds ids."
+        raise InvalidInput(message)
     if prompt is None or isinstance(chosen, Nothing):
         prompt, ticket = compaction_prompt(wish.scope, instructions=wishes), ""
     else:
@@ -78,25 +88,25 @@ async def resume(
     ] = "",
 ) -> str:
     """Start from the summary that was kept of an earlier conversation."""
-    service = app(ctx).service
     if session_id:
         live = await session_of(ctx, session_id)
         return _resumed(live) or _no_summary(session_id)
-    here = await session_of(ctx, "")
-    for live in await _newest(service, here):
+    async for live in _newest(ctx):
         if text := _resumed(live):
             return text
     return _no_summary("")
 
 
-async def _newest(service: ContextService, here: Live) -> Sequence[Live]:
-    """A person's newest sessions, this one first."""
-    records = await service.store.records(here.record.principal)
-    found = [here]
+async def _newest(ctx: Ctx) -> AsyncIterator[Live]:
+    """A person's newest sessions; first this one, where the caller has one of its own."""
+    service, here = app(ctx).service, None
+    with suppress(SessionRequired):
+        here = await session_of(ctx, "")
+        yield here
+    records = await service.store.records(call_of(ctx, "").principal)
     for record, version in records[:SESSIONS_LOOKED_AT]:
-        if record.session_id != here.record.session_id and version:
-            found.append(await service.load(record.session_id, record.principal))
-    return found
+        if version and (here is None or record.session_id != here.record.session_id):
+            yield await service.load(record.session_id, record.principal)
 
 
 def _resumed(live: Live) -> str:

@@ -9,13 +9,15 @@ from mcp_context_server.core.edits import Edit, Entry, Learn, Recover
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.media import drop_old_media
 from mcp_context_server.core.overflow import Overflow, read_overflow
-from mcp_context_server.core.recovery import Refused, Step, after_step, digest, next_step
+from mcp_context_server.core.recovery import Refused, Step, after_step, next_step
+from mcp_context_server.core.refusals import refused_digest
 from mcp_context_server.core.session import used_tokens
 from mcp_context_server.core.thinking import with_thinking
 from mcp_context_server.core.turn import Turn, turn_of
 from mcp_context_server.events import emit
 from mcp_context_server.results import Recovered
 from mcp_context_server.service import ContextService, Live
+from mcp_context_server.views import GivenView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +93,7 @@ async def _stepped(
 
     async def decide(current: Live) -> Sequence[Entry]:
         turn = turn_of(current.session, service.moment(), record.kind)
-        refused = _refused(turn, refusal)
+        refused = _refused(turn, refusal, overflow, service.views.newest(record.session_id))
         step = next_step(overflow, current.session.recovery, refused, turn.policy)
         taken[:] = [step]
         state = after_step(current.session.recovery, step, refused, turn.policy)
@@ -113,14 +115,14 @@ def _is_counted(turn: Turn, overflow: Overflow) -> bool:
 _FAR_OFF = 2
 
 
-def _refused(turn: Turn, refusal: Refusal) -> Refused:
-    session = turn.session
-    wires = [message.wire() for message in turn.view]
+def _refused(turn: Turn, refusal: Refusal, overflow: Overflow, given: GivenView | None) -> Refused:
+    session, sent = turn.session, refusal.max_tokens
+    beside = given.beside if given else None
     return Refused(
         max_tokens=refusal.max_tokens or session.recovery.max_tokens,
         input_tokens=round(used_tokens(session)),
         window_tokens=turn.window.context_window,
-        digest=digest({"messages": wires, "max_tokens": refusal.max_tokens}),
+        digest=refused_digest(session, overflow, beside, sent),
         has_media=session.media.count > 0,
         has_staged_groups=bool(session.staged),
         may_compact=turn.kind not in ("summary", "memory"),

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mcp_context_server.core.recall import Found
 from mcp_context_server.core.window import State
 
 
@@ -141,7 +142,7 @@ class PutBack(BaseModel):
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     read_again: tuple[str, ...] = ()
-    """Files restored before and read again since."""
+    """Files read before an earlier compaction and again since."""
 
 
 class Compacted(Result):
@@ -313,6 +314,29 @@ class Largest(BaseModel):
     message_id: str
 
 
+class Share(BaseModel):
+    """What the results of one tool, or about one file, take of the window."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    tokens: int
+    results: int
+
+
+class GrowthPoint(BaseModel):
+    """The window when a response was asked for."""
+
+    model_config = ConfigDict(frozen=True)
+
+    turn: int
+    tokens: int
+    cached: int | None = None
+    """Of those, read from the cache."""
+    boundary: str | None = None
+    """The trigger, where a compaction stands between the response before and this one."""
+
+
 class Boundary(BaseModel):
     """The newest compaction."""
 
@@ -325,6 +349,8 @@ class Boundary(BaseModel):
     tokens_after: int
     count: int
     """How many there were in this session."""
+    read_again: tuple[str, ...] | None = None
+    """Files read again and again, between this compaction and those before it."""
 
 
 class Formula(BaseModel):
@@ -437,6 +463,9 @@ class Status(Result):
     notes: tuple[str, ...] | None = None
     formula: Formula | None = None
     edits: tuple[Mapping[str, Any], ...] | None = None
+    by_tool: tuple[Share, ...] | None = None
+    by_file: tuple[Share, ...] | None = None
+    growth: tuple[GrowthPoint, ...] | None = None
 
 
 class Hit(BaseModel):
@@ -450,6 +479,18 @@ class Hit(BaseModel):
     tool: str | None = None
     snippet: str
     tokens: int
+
+
+def hit_of(found: Found) -> Hit:
+    """What is told of a place that a search found."""
+    return Hit(
+        reference=found.reference,
+        message_id=found.message_id,
+        role=found.role,
+        tool=found.tool,
+        snippet=found.snippet,
+        tokens=found.tokens,
+    )
 
 
 class Recalled(Result):

@@ -1,25 +1,35 @@
 """The question to a host's own model: a summary, by the protocol's sampling."""
 
+from typing import Literal
+
 from mcp.server.mcpserver import Sample
 from mcp.types import SamplingMessage, TextContent
 
-from mcp_context_server.compacting import Compactor
+from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.compaction import Nothing, Wish, select, written_budget
 from mcp_context_server.core.summary_input import flattened, without_media
 from mcp_context_server.core.turn import turn_of
+from mcp_context_server.ports import SummarizerName
 from mcp_context_server.service import Live
 from mcp_context_server.summarizers.calls import SYSTEM
 
 
 def sampling_question(
-    compactor: Compactor, live: Live, wish: Wish, instructions: str, summarizer: str
+    compactor: Compactor,
+    live: Live,
+    wish: Wish,
+    instructions: str,
+    summarizer: SummarizerName | Literal["auto"],
 ) -> Sample | None:
-    """What the host's model is asked; None where sampling is not in the chain, or there is nothing.
+    """What the host's model is asked; None where it isn't its turn, or there is nothing.
 
     It depends on the messages, the wish and the instructions alone, so that it reads the
     same each time the call is made again.
     """
-    if summarizer == "auto" and "sampling" not in compactor.order:
+    if summarizer == "auto" and not compactor.asks_host_first:
+        return None
+    asked = Asked(wish=wish, instructions=instructions, summarizer=summarizer)
+    if compactor.is_served_by_memory(live, asked):
         return None
     wishes = (instructions,) if instructions.strip() else ()
     prompt = compactor.prompt(live, wish, wishes)

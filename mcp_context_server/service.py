@@ -8,9 +8,8 @@ were written.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from random import random
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,9 @@ import anyio
 from pydantic import ValidationError
 
 from mcp_context_server.catalogs import Catalogs
+from mcp_context_server.changes import Changes
+from mcp_context_server.checkpoints import Checkpoints, is_due
+from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
 from mcp_context_server.core.intake import (
@@ -32,7 +34,14 @@ from mcp_context_server.core.intake import (
 )
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.recall import original_text, page, search
+from mcp_context_server.core.recall import (
+    Found,
+    original_text,
+    page,
+    query_words,
+    ranked,
+    search,
+)
 from mcp_context_server.core.session import Session, fold, fold_all
 from mcp_context_server.core.spill import spill_appended
 from mcp_context_server.core.turn import Kind, Moment
@@ -46,17 +55,22 @@ from mcp_context_server.errors import (
 )
 from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
+from mcp_context_server.kept import KeptSessions, Live
 from mcp_context_server.ports import (
     Clock,
     Countable,
+    HookRunner,
     MemoryFiles,
     Numbered,
+    Receipt,
     SessionIds,
     SessionRecord,
     SessionStore,
     Stored,
     TokenCounter,
+    no_hooks,
 )
+from mcp_context_server.receipts import digest_of, receipt_of, redeemed
 from mcp_context_server.views import GivenViews
 
 if TYPE_CHECKING:
@@ -65,24 +79,20 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SESSIONS_KEPT = 64
-"""Folded sessions kept in memory; any other is folded again from the store when asked for."""
+CACHE_BYTES = 256_000_000
+"""What folded sessions may take in memory; any other is read again when it is asked for."""
+
+WORDS_ASKED = 32
+"""Most words of a query that the store narrows the places down by; all of them are checked."""
+
+CALL_LOOKBACK = 16
+"""Entries before a result among which its call is looked for, to tell its tool."""
 
 WRITE_ATTEMPTS = 100
 """How often a write is tried when other processes get in between."""
 
 RETRY_SECONDS = 0.002
 """By how much more, at most, each of the first attempts waits for the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A session as this process knows it: who opened it, and what its transcript folds to."""
-
-    record: SessionRecord
-    session: Session
-    notice: str | None = None
-    """Why its transcript could not be followed, where it could not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +136,15 @@ class ContextService:
     catalogs: Catalogs = field(init=False)
     memory_files: MemoryFiles | None = None
     """Where session memories are mirrored, if anywhere."""
+    changes: Changes = field(default_factory=Changes)
+    """Who is told what changes."""
+    hooks: HookRunner = no_hooks
+    """The commands that run at a session's start and around its compactions."""
     _following: Following = field(init=False)
-    _kept: OrderedDict[str, Live] = field(default_factory=OrderedDict[str, Live])
+    cache_bytes: int = CACHE_BYTES
+    """What sessions kept in memory may take together."""
+    _checkpoints: Checkpoints = field(init=False)
+    _kept: KeptSessions = field(init=False)
     _locks: WeakValueDictionary[str, anyio.Lock] = field(
         default_factory=WeakValueDictionary[str, anyio.Lock]
     )
@@ -135,6 +152,8 @@ class ContextService:
     def __post_init__(self) -> None:
         self._following = Following(self.store)
         self.catalogs = Catalogs(self.store)
+        self._checkpoints = Checkpoints(self.store, self._blank())
+        self._kept = KeptSessions(self.cache_bytes)
 
     def now(self) -> str:
         """The time as ISO 8601, to the second."""
@@ -153,10 +172,33 @@ class ContextService:
         if opening.parent_id is not None:
             await self.load(opening.parent_id, opening.principal)
         created = await self.store.create(self._record(session_id, opening))
+        if created:
+            self.changes.announce(opening.principal, session_id, ALL)
         told = opening.configure.model_copy(update={"at": self.now()})
         if opening.configure.model_dump(exclude_none=True, exclude={"type"}):
-            return await self.write(session_id, opening.principal, _just(told)), created
-        return await self.load(session_id, opening.principal), created
+            live = await self.write(session_id, opening.principal, _just(told))
+        else:
+            live = await self.load(session_id, opening.principal)
+        return await self._started(live) if created else live, created
+
+    async def _started(self, live: Live) -> Live:
+        """The new session with what the hooks of its start say, unless a host tells its story."""
+        record = live.record
+        facts = {
+            "session_id": record.session_id,
+            "kind": record.kind,
+            "parent_id": record.parent_id,
+        }
+        said = await self.hooks("session_start", facts)
+        if not said or live.session.settings.transcript:
+            return live
+        from mcp_context_server.core.compaction import put_in
+
+        messages = tuple(
+            put_in(f"session_start.{n}", "hook", text) for n, text in enumerate(said, 1)
+        )
+        live, _ = await self.append(record.session_id, record.principal, messages)
+        return live
 
     async def ensure(self, opening: Opening) -> Live:
         """The session of that id, opened where it is not there yet."""
@@ -168,13 +210,30 @@ class ContextService:
 
     async def load(self, session_id: str, principal: str) -> Live:
         """A session as it stands now. Raises `SessionNotFound`, also for another's."""
-        known = self._kept.get(session_id)
-        stored = await self.store.read(session_id, after=known.session.version if known else 0)
+        live = self._kept.get(session_id)
+        session = live.session if live else await self._checkpoints.resumed(session_id)
+        stored = await self.store.read(session_id, after=session.version if session else 0)
         if stored.record.principal != principal:
             raise SessionNotFound(session_id)
-        if known and any(isinstance(entry, Undo) for _, entry in stored.entries):
-            known, stored = None, await self.store.read(session_id)
-        return await self._keep(known, stored)
+        if session and (
+            stored.version < session.version or (live and live.record != stored.record)
+        ):
+            # It was deleted meanwhile, and another opened under its id.
+            session, stored = None, await self.store.read(session_id)
+        known = Live(stored.record, session) if session else None
+        return await self._caught_up(known, stored)
+
+    async def announce_from_elsewhere(self, session_id: str, principal: str) -> None:
+        """Tell who listens here of what another process wrote; read only where someone does."""
+        if not self.changes.is_heard(principal):
+            return
+        if session_id not in self._kept:
+            self.changes.announce(principal, session_id, ALL)
+            return
+        try:
+            await self.load(session_id, principal)
+        except SessionNotFound:
+            self.changes.announce(principal, session_id, ("sessions",))
 
     async def write(
         self,
@@ -183,11 +242,13 @@ class ContextService:
         decide: Callable[[Live], Awaitable[Sequence[Entry]]],
         *,
         expected_version: int | None = None,
+        receipt: Callable[[int], Receipt] | None = None,
     ) -> Live:
         """Append what `decide` makes of the session as it stands; nothing, if it makes nothing.
 
         Where another writer got in between, it is decided again on what stands then; with
-        an `expected_version` that is a `VersionConflict` instead.
+        an `expected_version` that is a `VersionConflict` instead. `receipt` makes what is
+        kept with the entries, given the version after them.
         """
         async with self._locks.setdefault(session_id, anyio.Lock()):
             for attempt in range(WRITE_ATTEMPTS):
@@ -199,7 +260,8 @@ class ContextService:
                 if not entries:
                     return live
                 try:
-                    await self.store.append(session_id, entries, version=version)
+                    kept = receipt(version + len(entries)) if receipt else None
+                    await self.store.append(session_id, entries, version=version, receipt=kept)
                 except VersionConflict:
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
@@ -232,22 +294,44 @@ class ContextService:
         *,
         usage: Mapping[str, Any] | None = None,
         expected_version: int | None = None,
+        key: str = "",
     ) -> tuple[Live, Intake]:
         """Append messages, mended where they are not legal; those known already are passed over.
 
-        Oversized results are spilled at once: nothing of them was sent or cached yet.
+        Oversized results are spilled at once: nothing of them was sent or cached yet. With a
+        `key` the same append is applied once, however often it comes, and answered the same.
         """
         refuse_doubles(messages)
-        intake = Intake((), ())
+        intake, digest = Intake((), ()), digest_of(messages, usage) if key else ""
 
         async def decide(live: Live) -> Sequence[Entry]:
             nonlocal intake
+            if key and (answer := await self.store.receipt(session_id, key)) is not None:
+                intake = redeemed(key, digest, answer)
+                return ()
             intake = await self._intake(live, messages, usage)
             edits = spill_appended(live.session, intake.entries, self.moment())
             intake = replace(intake, entries=(*intake.entries, *edits), spilled=spilled_by(edits))
             return intake.entries
 
-        live = await self.write(session_id, principal, decide, expected_version=expected_version)
+        def receipt(version: int) -> Receipt:
+            return receipt_of(key, digest, intake, version)
+
+        try:
+            live = await self.write(
+                session_id,
+                principal,
+                decide,
+                expected_version=expected_version,
+                receipt=receipt if key else None,
+            )
+        except VersionConflict:
+            live = await self.load(session_id, principal)
+            answer = await self.store.receipt(session_id, key) if key else None
+            if answer is None:
+                raise
+            intake = redeemed(key, digest, answer)
+        _read_ahead(intake.entries, live.session.policy)
         return live, intake
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
@@ -313,17 +397,38 @@ class ContextService:
     async def _searched(self, live: Live, wanted: Wanted) -> Recalled:
         from mcp_context_server import results
 
-        stored = await self.store.read(live.record.session_id)
-        entries = (entry for _, entry in stored.entries)
-        found = list(search(entries, wanted.query, family=live.session.family))
+        found = await self._found(live, wanted.query)
         shown = found[wanted.offset : wanted.offset + wanted.limit]
         more = wanted.offset + len(shown)
         return results.Recalled(
             session_id=live.record.session_id,
-            hits=tuple(results.Hit(**asdict(hit)) for hit in shown),
+            hits=tuple(results.hit_of(hit) for hit in await self._referable(live, shown)),
             next_offset=more if more < len(found) else None,
             total=len(found),
         )
+
+    async def _found(self, live: Live, query: str) -> list[Found]:
+        """Every place where the words of a query stand, best first."""
+        session_id, family = live.record.session_id, live.session.family
+        found: list[Found] = []
+        for places in await self.store.passages(session_id, query_words(query)[:WORDS_ASKED]):
+            # A result's tool is told by its call, which stands shortly before it.
+            first = max(1, places.start - CALL_LOOKBACK)
+            stored = await self.store.read(session_id, after=first - 1, until=places.stop - 1)
+            hits = search(stored.entries, query, family=family)
+            found += [hit for hit in hits if hit.sequence in places]
+        return ranked(found)
+
+    async def _referable(self, live: Live, hits: Sequence[Found]) -> list[Found]:
+        """The hits by references that open them: a call's id opens its first result only."""
+        stored = await self.store.find(live.record.session_id, {hit.reference for hit in hits})
+        firsts = {reference: sequence for reference, (sequence, _) in stored.items()}
+        return [
+            hit
+            if firsts.get(hit.reference) == hit.sequence
+            else replace(hit, reference=hit.message_id)
+            for hit in hits
+        ]
 
     async def _intake(
         self, live: Live, messages: Messages, usage: Mapping[str, Any] | None
@@ -344,7 +449,7 @@ class ContextService:
 
     def _check(self, configure: Configure) -> None:
         """Raises for a policy or a transcript that can't be, before anything is written."""
-        if configure.transcript is not None:
+        if configure.transcript:
             self._following.check(configure.transcript, configure.transcript_format or "auto")
         try:
             Policy.model_validate(
@@ -370,10 +475,24 @@ class ContextService:
     async def _appended(self, live: Live, entries: Sequence[Entry]) -> Live:
         """The session after a write of ours, without reading it back."""
         version = live.session.version
-        if any(isinstance(entry, Undo) for entry in entries):
-            return await self.load(live.record.session_id, live.record.principal)
         numbered = tuple(enumerate(entries, start=version + 1))
-        return await self._keep(live, Stored(live.record, version + len(entries), numbered))
+        return await self._caught_up(live, Stored(live.record, version + len(entries), numbered))
+
+    async def _caught_up(self, known: Live | None, stored: Stored) -> Live:
+        """The session with what was written since it was known, whoever wrote it.
+
+        This is where every durable write comes by, and so where who listens is told.
+        """
+        entries = [entry for _, entry in stored.entries]
+        if known and any(isinstance(entry, Undo) for entry in entries):
+            live = await self._keep(None, await self.store.read(stored.record.session_id))
+        else:
+            live = await self._keep(known, stored)
+        if known and entries and self.changes.is_heard(live.record.principal):
+            is_renamed = title_of(known.session) != title_of(live.session)
+            changed = aspects_of(entries, is_renamed=is_renamed)
+            self.changes.announce(live.record.principal, live.record.session_id, changed)
+        return live
 
     async def _keep(self, known: Live | None, stored: Stored) -> Live:
         """Fold what was read onto what is known, and keep the result as the newest."""
@@ -388,14 +507,27 @@ class ContextService:
         else:
             session = known.session
         live = Live(stored.record, session)
-        self._kept[session_id] = live
-        self._kept.move_to_end(session_id)
-        while len(self._kept) > SESSIONS_KEPT:
-            self._kept.popitem(last=False)
+        for gone in self._kept.put(live):
+            self._let_go(gone)
+        if is_due(stored.entries):
+            await self._checkpoints.keep(session_id, session)
         return live
+
+    def _let_go(self, session_id: str) -> None:
+        """Forget what is only remembered of a session; all of it can be worked out again."""
+        self.views.forget(session_id)
+        self._following.forget(session_id)
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
+    """Gather what a compaction will ask of these messages, so that it has less to do at once."""
+    from mcp_context_server.core.extract import warm
+
+    messages = (entry for entry in entries if isinstance(entry, Message))
+    warm(messages, policy.names_passage_chars, policy.names_old_passage_chars)
 
 
 def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:

@@ -35,6 +35,9 @@ def _names(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()]
 
 
+_URL = Field(default="", pattern=r"^(https?://\S+)?$")
+
+
 class Settings(BaseModel):
     """Start-up values; frozen, and strict about names."""
 
@@ -46,13 +49,42 @@ class Settings(BaseModel):
     tools: Literal["agent", "all"] = "all"
     """Which tools are offered."""
     transport: Literal["stdio", "sse", "http", "all"] = "stdio"
+    """How clients reach the server; `all` is HTTP and SSE, and stdio where a host started it."""
     host: str = Field(default="127.0.0.1", min_length=1)
+    """The address to listen on; one that others can reach needs authentication."""
     port: int = Field(default=8000, ge=0, le=65_535)
+    """The port to listen on; 0 takes a free one."""
     auth_token_file: Path | None = None
-    """A file with the bearer tokens that HTTP clients must send."""
+    """A file with the bearer tokens that HTTP clients must send, and whose each is."""
+    auth_issuer: str = _URL
+    """The OAuth authorization server whose access tokens are taken."""
+    auth_resource: str = _URL
+    """The address of this server's /mcp as its clients know it, which tokens must be made for."""
+    auth_scopes: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    """Scopes that every access token must have."""
+    auth_jwks_url: str = _URL
+    """Where the issuer's keys are, for access tokens that are JWTs."""
+    auth_introspection_url: str = _URL
+    """Where the issuer says what an access token is worth, for tokens of any form."""
+    auth_client_id: str = ""
+    """Who this server is when it asks there."""
+    auth_client_secret: SecretStr | None = None
+    """The secret that goes with it."""
+    allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    """More names by which clients reach this server, as a proxy passes them on in `Host`;
+    `name:*` takes any port."""
+    allowed_origins: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
+    """Web origins besides its own whose pages may call this server."""
+    max_request_bytes: int = Field(default=33_554_432, ge=1_024)
+    """The largest request that is read; the Messages API takes 32 MB, and so do we."""
+    shutdown_grace_seconds: float = Field(default=10.0, ge=0, le=3_600)
+    """How long what is in flight may take once the server was asked to end."""
     session_id: str = Field(default="", max_length=200)
     """The session that the host says this process serves."""
+    cache_bytes: int = Field(default=256_000_000, ge=0)
+    """What sessions kept in memory may take together; others are read again when asked for."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged to stderr."""
 
     # ── files ────────────────────────────────────────────────────────────────
     allowed_roots: Annotated[tuple[Path, ...], BeforeValidator(_paths)] | None = None
@@ -79,7 +111,9 @@ class Settings(BaseModel):
     summary_url: str = Field(default="", pattern=r"^(https?://.+)?$")
     """An OpenAI-compatible chat endpoint that summarizes."""
     summary_key: SecretStr | None = None
+    """The key of that endpoint."""
     anthropic_api_key: SecretStr | None = None
+    """For exact counts, and summaries by the API; usually `ANTHROPIC_API_KEY`."""
 
     # ── numbers ──────────────────────────────────────────────────────────────
     tool_search: str = Field(default="", pattern=r"^(|auto|auto:(\d\d?|100)|true|false)$")
@@ -131,7 +165,7 @@ def from_environment(
         raise InvalidInput(message) from problem
 
 
-HINTS: Mapping[str, str] = {"store": "Use sqlite:///PATH or memory: as the store."}
+HINTS: Mapping[str, str] = {"store": "Use sqlite:///PATH, postgresql://… or memory: as the store."}
 """What to give instead, for flags whose form is not plain from the error."""
 
 
@@ -243,7 +277,13 @@ def _shown(variable: Variable, text: str) -> str:
 
 
 _SHOWN_CHARS = 60
-_MAY_HOLD_SECRETS = ("store", "summary_url", "summary_key", "anthropic_api_key")
+_MAY_HOLD_SECRETS = (
+    "store",
+    "summary_url",
+    "summary_key",
+    "anthropic_api_key",
+    "auth_client_secret",
+)
 
 
 def _reason(problem: Exception) -> str:

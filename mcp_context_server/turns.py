@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mcp_context_server.answers import prepared_of, snipped_of
+from mcp_context_server.audit import notice_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
 from mcp_context_server.core.bonds import received
@@ -18,6 +19,7 @@ from mcp_context_server.core.intake import mends
 from mcp_context_server.core.messages import Block, Messages
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan, plan
+from mcp_context_server.core.refusals import Beside, is_refused
 from mcp_context_server.core.rules import repair, traits_of
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.snip import Selection, Snip, queue_snip, snip, undo_snip
@@ -242,14 +244,13 @@ async def _answer(service: ContextService, live: Live, asked: Preparing, planned
     if before is not None and before.revision != session.revision:
         edited = first_difference(before.view, session.view)
     changes = await _changes(service, live, asked) if asked.output == "changes" else None
-    service.views.remember(session_id, session)
     system = _system(session, asked)
     if isinstance(system, str):
         system = split_system(system, session.policy.system_boundary, session.policy.cache_ttl)
     points = place_breakpoints(
         session.view, session.policy, tools=asked.tools, system=system, first_edited=edited
     )
-    return prepared_of(
+    prepared = prepared_of(
         live.record,
         session,
         planned,
@@ -258,6 +259,27 @@ async def _answer(service: ContextService, live: Live, asked: Preparing, planned
         changes=changes,
         with_view=asked.output == "view",
     )
+    if prepared.notice is None and before is not None:
+        notice = notice_of(session.edits, after=before.version)
+        prepared = prepared.model_copy(update={"notice": notice})
+    sent = prepared.request.max_tokens
+    beside = Beside(_system(session, asked), asked.tools, asked.pending, sent)
+    service.views.remember(session_id, session, beside)
+    return _unless_refused(prepared, session, beside)
+
+
+def _unless_refused(prepared: Prepared, session: Session, beside: Beside) -> Prepared:
+    """The answer, blocked where a provider refused this very request."""
+    if prepared.action != "send" or not is_refused(session, beside):
+        return prepared
+    return prepared.model_copy(update={"action": "blocked", "reason": REFUSED})
+
+
+REFUSED = (
+    "The provider refused this very request, and would again. Tell the error to "
+    "`recover_overflow` if that was not done; else clear results with `snip`, compact with "
+    "`compact`, send fewer tools, or take a model with a larger window."
+)
 
 
 async def _changes(

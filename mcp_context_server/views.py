@@ -5,6 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.refusals import Beside
 from mcp_context_server.core.session import Session
 
 VIEWS_KEPT = 4
@@ -22,6 +23,8 @@ class GivenView:
     revision: int
     """The session's at that version: while it is the same, the view has only grown."""
     view: Messages
+    beside: Beside
+    """What the request carries besides it."""
 
 
 @dataclass(slots=True)
@@ -37,10 +40,10 @@ class GivenViews:
     _bound: dict[str, Hashable] = field(default_factory=dict[str, Hashable])
     """What each session's view was when its thinking was last found to be bound to it."""
 
-    def remember(self, session_id: str, session: Session) -> None:
-        """Keep a session's view as given."""
+    def remember(self, session_id: str, session: Session, beside: Beside) -> None:
+        """Keep a session's view as given, with what goes into the request besides."""
         known = [g for g in self._given.pop(session_id, []) if g.version != session.version]
-        given = GivenView(session.version, session.revision, session.view)
+        given = GivenView(session.version, session.revision, session.view, beside)
         self._given[session_id] = [*known, given][-VIEWS_KEPT:]
         while len(self._given) > SESSIONS_KEPT:
             forgotten, _ = self._given.popitem(last=False)

@@ -111,9 +111,12 @@ REQUIREMENTS: dict[str, str] = {
     "or trimmed on demand: the oldest is set aside for `recall`, the newest stays.",
     "MEM-3": "Sections are replaced, appended to or prepended to, several at once or none, and no "
     "writer loses what another wrote.",
-    "MEM-4": "The memory is a resource and a Markdown file that a person may edit; it outlives "
-    "compaction and restart.",
+    "MEM-4": "The memory is a resource, whose changes are told, and a Markdown file that a person "
+    "may edit; it outlives compaction and restart.",
     "MEM-5": "Status and `prepare_turn` say when an update is due; a prompt asks for it.",
+    "SMC-1": "Where it is switched on, a session memory with content is the summary before any "
+    "summarizer is asked.",
+    "SMC-3": "Where the window would still be full after it, the next summarizer has its turn.",
     "SMC-2": "Where the memory is the summary, 10,000 to 40,000 tokens and five messages with text "
     "stay, from a cut point on.",
     # ── tool search ──
@@ -146,7 +149,12 @@ REQUIREMENTS: dict[str, str] = {
         "Originals of everything cleared, spilled or compacted stay, and `recall` finds them by "
         "reference, by message id or by full-text search, in pages."
     ),
+    "STORE-4": (
+        "Sessions go by age or size only when that is asked for; a deleted one is gone whole."
+    ),
     # ── serving ──
+    "SERVE-3": "What a session holds is a resource that clients of both eras can subscribe to; "
+    "what a model is asked for is a prompt; arguments complete.",
     # ── hosts ──
     "HOST-2": "`inspect` shows where a transcript's context went, as tables and as JSON.",
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
@@ -155,5 +163,7 @@ REQUIREMENTS: dict[str, str] = {
     "SAFE-1": "Markers of ours inside a conversation's text are text, and nothing else.",
     "SAFE-3": "Files are read below allowed roots only, links resolved first.",
     "OBS-1": "What happened is a structured log line on stderr, with figures and without text.",
+    "OBS-2": "Each edit tells when, what set it off, its stage, what it cleared and the tokens, in "
+    "the status, in the transcript and in `inspect`; the model is told in a line.",
     "SAFE-2": "Key-shaped strings are masked, unless the switch is off.",
 }

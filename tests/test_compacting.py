@@ -10,16 +10,19 @@ from mcp import Client
 from test_tools import ERAS, answer, refusal, service
 
 from mcp_context_server.compacting import Asked, Compactor
+from mcp_context_server.core.breaker import breaker_state
 from mcp_context_server.core.compaction import Wish, select
 from mcp_context_server.core.edits import Compact, Configure
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.turn import turn_of
 from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader
+from mcp_context_server.leases import holder_of
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.server import build_server
 from mcp_context_server.service import Opening
 from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.stores.sqlite import SQLiteStore
 from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 
 pytestmark = pytest.mark.anyio
@@ -108,12 +111,14 @@ async def test_instructions_of_call_hook_and_project_file_reach_the_prompt(tmp_p
     seen = []
 
     async def hooks(event, facts):
-        seen.append((event, facts["trigger"]))
+        seen.append((event, facts.get("trigger")))
         return ("Hooked on names.",) if event == "pre_compact" else ("Today is Friday.",)
 
-    made = compactor(GOOD, hooks=hooks, instruction_files=(str(file),))
+    made = compactor(GOOD, instruction_files=(str(file),))
     made.service.files = FileReader((tmp_path,))
-    outcome = await made.compact(await opened(made), Asked(instructions="Keep the flags."))
+    live = await opened(made)
+    made.service.hooks = hooks
+    outcome = await made.compact(live, Asked(instructions="Keep the flags."))
     (task,) = made.summarizers["anthropic"].tasks
     assert task.instructions == ("Keep the flags.", "Hooked on names.", "Keep the ports.")
     assert all(wish in task.prompt for wish in task.instructions)
@@ -163,6 +168,19 @@ async def test_a_failed_summary_leaves_history_as_it_was_byte_for_byte(name):
     assert (await transcript(made))[:-1] == before
 
 
+@pytest.mark.requirement("COMP-4")
+@pytest.mark.parametrize("name", [n for n in FAILURES if isinstance(FAILURES[n], Written)])
+async def test_so_does_one_that_an_agent_or_a_host_hands_in(name):
+    made = compactor(SummaryFailed("down"))
+    live = await opened(made)
+    before = await transcript(made)
+    written = FAILURES[name]
+    for by in ("agent", "sampling"):
+        asked = Asked(summary=written.text or " ", stop_reason=written.stop_reason, written_by=by)
+        assert (await made.compact(live, asked)).status == "failed"
+        assert await transcript(made) == before
+
+
 @pytest.mark.requirement("COMP-13")
 async def test_a_summary_that_takes_too_long_is_given_up():
     async def sleep():
@@ -200,7 +218,8 @@ async def test_a_conflict_while_the_summary_was_written_changes_nothing():
     made = compactor(GOOD)
 
     async def meanwhile():
-        other = Compactor(made.service)
+        store, other = made.service.store, Compactor(made.service)
+        await store.release("s", await holder_of(store, "s"))  # as if it had run out
         assert (await other.compact(live, Asked())).status == "done"
         return GOOD
 
@@ -216,7 +235,7 @@ async def test_a_conflict_while_the_summary_was_written_changes_nothing():
 class FullDisk(MemoryStore):
     """A store that can't write compactions any more."""
 
-    async def append(self, session_id, entries, *, version):
+    async def append(self, session_id, entries, *, version, receipt=None):
         if any(isinstance(entry, Compact) for entry in entries):
             message = "No space left on the device."
             raise StoreUnavailable(message)
@@ -265,6 +284,41 @@ async def test_a_slow_summary_runs_on_is_found_finished_and_keeps_what_came_mean
     assert await elsewhere.find(now, "b_unknown") is None
 
 
+async def test_whoever_waits_hears_of_every_step_and_that_the_work_goes_on():
+    heard, go_on = [], anyio.Event()
+
+    async def slow():
+        await go_on.wait()
+        return GOOD
+
+    async def progress(doing):
+        heard.append(doing)
+        if heard.count("still at it") == 3:
+            go_on.set()
+
+    made = compactor(slow, heartbeat_seconds=0.001)
+    outcome = await made.compact(await opened(made), Asked(), progress=progress)
+    assert outcome.status == "done"
+    assert list(dict.fromkeys(heard)) == [
+        "summarizing (anthropic)",
+        "still at it",
+        "putting files back",
+        "writing it down",
+    ]
+
+
+async def test_a_client_is_sent_the_progress(client):
+    heard = []
+
+    async def progress(done, total, message):
+        heard.append((done, message))
+
+    answered = await client.call_tool("compact", {}, progress_callback=progress)
+    assert answered.structured_content["status"] == "done"
+    assert heard[0] == (1, "summarizing (extractive)")
+    assert [done for done, _ in heard] == list(range(1, len(heard) + 1))
+
+
 def _renamed(content: str):
     (message,) = conversation(f"u:{content}")
     return (message.model_copy(update={"id": content}),)
@@ -280,6 +334,23 @@ async def test_a_dry_run_shows_the_same_figures_and_changes_nothing():
     did = await made.compact(live, Asked())
     assert would.summary == did.summary
     assert would.edit.tokens_after == did.edit.tokens_after
+
+
+@pytest.mark.requirement("COMP-16")
+async def test_a_second_compaction_tells_every_request_once():
+    view = conversation("u:the parser", "t:9000", "a:parsed", "u:the docs", *["t:9000"] * 6, "a:ok")
+    made = compactor()
+    await made.compact(await opened(made, view), Asked())
+    more = [
+        m.model_copy(update={"id": f"x{m.id}"}) for m in conversation("u:ship it", *["p:3"] * 300)
+    ]
+    live, _ = await made.service.append("s", "", more)
+    summary = (await made.compact(live, Asked())).summary
+    assert [summary.count(f"> {text}") for text in ("the parser", "the docs", "ship it")] == [
+        1,
+        1,
+        1,
+    ]
 
 
 @pytest.mark.requirement("COMP-14")
@@ -320,6 +391,60 @@ async def test_a_summary_of_nearly_the_same_size_is_a_failure_with_its_reason():
     assert outcome.live.session.breaker.failures == 1
     made.summarizers["anthropic"].answers[:] = [GOOD]
     assert (await made.compact(live, Asked(trigger="auto"))).status == "done"
+
+
+async def two_sessions(path):
+    """A compactor of its own process over one file, and the session `s` as it is found there."""
+    store = SQLiteStore(path)
+    made = compactor(SummaryFailed("down"), store=store)
+    live, _ = await made.service.open(Opening(session_id="s"))
+    return made, live, store
+
+
+@pytest.mark.requirement("BRK-3")
+async def test_the_breaker_survives_a_restart_and_is_no_other_sessions(tmp_path):
+    made, live, store = await two_sessions(tmp_path / "s.db")
+    live, _ = await made.service.append("s", "", WORK)
+    for _ in range(3):
+        await made.compact(live, Asked(trigger="auto"))
+    await store.aclose()
+    again, live, store = await two_sessions(tmp_path / "s.db")
+    other, _ = await again.service.open(Opening(session_id="other"))
+    policy, now = live.session.policy, again.service.clock()
+    assert breaker_state(live.session.breaker, policy, now) == "open"
+    assert (live.session.breaker.failures, live.session.breaker.reason) == (3, "down")
+    assert breaker_state(live.session.breaker, policy, now + 301) == "half_open"
+    assert other.session.breaker.failures == 0
+    again.summarizers["anthropic"].answers[:] = [GOOD]
+    await again.compact(live, Asked(trigger="auto"))
+    await store.aclose()
+    _, live, store = await two_sessions(tmp_path / "s.db")
+    assert live.session.breaker.failures == 0
+    await store.aclose()
+
+
+@pytest.mark.requirement("BRK-2")
+async def test_half_open_lets_one_attempt_through_whose_failure_opens_it_again():
+    made = service()
+    now = [made.clock()]
+    made.clock = lambda: now[0]
+    down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
+    tasks = down.summarizers["extractive"].tasks
+    async with Client(build_server(made, make_compactor=lambda: down)) as client:
+        await answer(client, "session_open", context_window=8_000, policy=KEEPING)
+        await answer(client, "append_messages", messages=wires(WORK))
+        tried = []
+        for wait in (0, 0, 0, 0, 299, 2, 0, 301):
+            now[0] += wait
+            await answer(client, "prepare_turn", output="none")
+            tried.append(len(tasks))
+        assert tried == [1, 2, 3, 3, 3, 4, 4, 5]
+        tasks.clear()
+        down.summarizers["extractive"].answers[:] = [GOOD]
+        now[0] += 301
+        turn = await answer(client, "prepare_turn", output="none")
+        assert [stage["stage"] for stage in turn["applied"]] == ["compact"]
+        assert "breaker" not in await answer(client, "context_status")
 
 
 # ── F18: files ───────────────────────────────────────────────────────────────

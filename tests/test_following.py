@@ -10,7 +10,7 @@ from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import used_tokens
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.hosts import OwnTranscript
+from mcp_context_server.hosts.own import OwnTranscript
 from mcp_context_server.service import ContextService, Live, Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore

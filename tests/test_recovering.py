@@ -10,6 +10,7 @@ from mcp_context_server.compacting import Compactor
 from mcp_context_server.core.rules import validate
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.server import build_server
+from mcp_context_server.stores.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.anyio
 
@@ -121,3 +122,88 @@ async def test_look_alikes_are_not_taken_for_an_overflow(client, error, kind, re
     step = await refused(client, error, max_tokens=90_000)
     assert (step["kind"], step["retry"]) == (kind, retry)
     assert "boundary" not in await answer(client, "context_status")
+
+
+# ── a refused request is not sent again ──────────────────────────────────────
+
+GIVEN_UP = '{"error": {"message": "Your input exceeds the context window of this model."}}'
+
+
+@pytest.fixture
+async def stuck():
+    """A client of a server whose compactions fail, after a refusal that nothing could cure."""
+    made = service()
+    down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
+    async with Client(build_server(made, make_compactor=lambda: down)) as client:
+        await answer(client, "session_open", model=MODEL)
+        await answer(client, "append_messages", messages=wires(WORK))
+        assert (await answer(client, "prepare_turn", tools=[TOOL]))["action"] == "send"
+        assert (await refused(client, GIVEN_UP))["stage"] == "give_up"
+        yield client
+
+
+TOOL = {"name": "look", "description": "look around", "input_schema": {"type": "object"}}
+
+
+async def action(client, **more) -> str:
+    return (await answer(client, "prepare_turn", output="none", **more))["action"]
+
+
+@pytest.mark.requirement("REC-5")
+async def test_a_refused_request_is_blocked_until_something_changes(stuck):
+    turn = await answer(stuck, "prepare_turn", tools=[TOOL], output="none")
+    assert turn["action"] == "blocked"
+    assert "refused this very request" in turn["reason"]
+    assert await action(stuck) == "send"
+    assert await action(stuck, tools=[TOOL], system="be brief") == "send"
+    assert (
+        await action(stuck, tools=[TOOL], pending=[{"role": "user", "content": "and?"}]) == "send"
+    )
+    await answer(stuck, "snip", tool_use_ids=["c5"])
+    assert await action(stuck, tools=[TOOL]) == "send"
+    await answer(stuck, "snip", undo=True)
+    assert await action(stuck, tools=[TOOL]) == "blocked"
+
+
+@pytest.mark.requirement("REC-5")
+async def test_a_response_makes_everything_possible_again(stuck):
+    await answer(stuck, "append_messages", messages=[{"role": "assistant", "content": "ok"}])
+    assert await action(stuck, tools=[TOOL]) == "send"
+
+
+@pytest.mark.requirement("REC-5")
+async def test_less_output_is_another_request_where_output_was_the_matter(client):
+    assert await action(client) == "send"
+    error = "max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens"
+    step = await refused(client, error)
+    assert (step["stage"], step["max_tokens"]) == ("lower_max_tokens", 8_192)
+    assert await action(client) == "send"
+    step = await refused(client, error.replace("32000", "8192"))
+    assert await action(client) == ("blocked" if step["stage"] == "give_up" else "send")
+
+
+@pytest.mark.requirement("REC-5")
+@pytest.mark.parametrize("error", ["429 rate limit reached", "Request timed out after 60000 ms"])
+async def test_what_may_pass_the_next_time_is_not_blocked(client, error):
+    await action(client)
+    await refused(client, error)
+    assert await action(client) == "send"
+
+
+@pytest.mark.requirement("REC-5")
+async def test_a_refusal_is_known_again_by_another_server_of_the_session(tmp_path):
+    stores = [SQLiteStore(tmp_path / "s.db") for _ in range(2)]
+    servers = []
+    for store in stores:
+        made = service()
+        made.store = store
+        down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
+        servers.append(build_server(made, make_compactor=lambda down=down: down))
+    async with Client(servers[0]) as one, Client(servers[1]) as two:
+        opened = await answer(one, "session_open", model=MODEL)
+        named = {"session_id": opened["session_id"]}
+        await answer(one, "append_messages", messages=wires(WORK), **named)
+        await answer(two, "recover_overflow", error=GIVEN_UP, **named)
+        assert await action(one, **named) == "blocked"
+    for store in stores:
+        await store.aclose()

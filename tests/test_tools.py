@@ -1,51 +1,25 @@
 """The tools, through a real MCP client in memory, in both protocol eras."""
 
 import json
-from itertools import count
 
 import pytest
+from calls import ERAS, answer, refusal, service
 from mcp import Client
 
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.errors import CountUnavailable
 from mcp_context_server.ports import Countable
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.stores.memory import MemoryStore
-from mcp_context_server.tools.schema import slim
 
 pytestmark = pytest.mark.anyio
-
-ERAS = ("legacy", "2026-07-28")
-
-
-def service(**more) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-        **more,
-    )
 
 
 @pytest.fixture(params=ERAS)
 async def client(request):
     async with Client(build_server(service()), mode=request.param) as client:
         yield client
-
-
-async def answer(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
-
-
-async def refusal(client: Client, tool: str, /, **arguments) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return result.content[0].text
 
 
 PROMPT = {"role": "user", "content": "find the leak"}
@@ -319,40 +293,6 @@ async def test_a_message_of_one_id_and_other_content_is_refused(client):
         client, "append_messages", messages=[{"role": "user", "content": "other", "id": "p1"}]
     )
     assert "'p1'" in text
-
-
-async def test_every_tool_has_a_title_a_description_annotations_and_both_schemas(client):
-    for tool in (await client.list_tools()).tools:
-        assert tool.title
-        assert tool.description
-        assert tool.annotations.read_only_hint is not None
-        assert tool.input_schema["additionalProperties"] is False
-        assert tool.output_schema["properties"]["session_id"]
-
-
-async def test_definitions_say_nothing_that_costs_tokens_for_nothing(client):
-    for tool in (await client.list_tools()).tools:
-        told = json.dumps(tool.input_schema)
-        for waste in ('"title": "', '"default": ""', '"default": false', '"null"'):
-            assert waste not in told, (tool.name, waste)
-
-
-async def test_a_slim_schema_takes_what_the_full_one_takes():
-    full = {
-        "title": "X",
-        "properties": {
-            "title": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
-            "many": {"items": {"additionalProperties": True, "title": "I"}, "title": "Many"},
-            "either": {"anyOf": [{"type": "string"}, {"type": "array"}], "default": "x"},
-        },
-    }
-    assert slim(full) == {
-        "properties": {
-            "title": {"type": "string"},
-            "many": {"items": {}},
-            "either": {"anyOf": [{"type": "string"}, {"type": "array"}], "default": "x"},
-        }
-    }
 
 
 async def test_only_the_agents_tools_are_offered_on_demand():

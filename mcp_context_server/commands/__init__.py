@@ -3,4 +3,4 @@
 `COMMANDS` names them in the order of the help. A module `x.py` holds `command`.
 """
 
-COMMANDS = ("serve", "inspect", "demo", "doctor")
+COMMANDS = ("serve", "inspect", "sessions", "demo", "hosts", "hook", "statusline", "doctor")

@@ -19,13 +19,12 @@ from mcp_context_server.core.messages import (
     is_prompt,
     message_text,
     nested_blocks,
-    walk_blocks,
 )
 from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.session import Session, fixed_tokens, used_tokens
 from mcp_context_server.core.text import Count
-from mcp_context_server.core.tokens import tally_messages, tally_text
+from mcp_context_server.core.tokens import message_tokens, tally_text
 from mcp_context_server.core.turn import Turn
 
 
@@ -129,7 +128,7 @@ def _is_waiting(message: Message) -> bool:
 
 
 def _is_ours(message: Message) -> bool:
-    return bool((message.model_extra or {}).get(RESTORED))
+    return message.is_meta and bool((message.model_extra or {}).get(RESTORED))
 
 
 RESTORED = "compaction"
@@ -155,6 +154,23 @@ def _units(view: Messages, cuts: Sequence[int]) -> list[_Unit]:
     return [_Unit(a, view[a:b]) for a, b in pairwise(cuts)]
 
 
+def select_behind(turn: Turn, wish: Wish, later: int) -> Selection | Nothing:
+    """The range of a whole view, of which all from the cut point `later` on stays.
+
+    Before it stay the pins, and the newest request where none stands behind it.
+    """
+    view, end = turn.view, _end(turn.view, wish)
+    if end <= 0:
+        return Nothing("nothing stands before the open end of the conversation")
+    units = _units(view, [cut for cut in cut_points(view) if cut <= end])
+    keeping = _Keeping(turn, units)
+    keeping.keep_from(later)
+    notes = keeping.keep_pins(_pinned(turn, wish, units))
+    if not any(map(is_prompt, view[later:])):
+        keeping.keep_newest_request()
+    return _chosen(turn, "all", keeping, notes)
+
+
 def _selection(
     turn: Turn, wish: Wish, units: list[_Unit], later: int, pivot: Message | None
 ) -> Selection | Nothing:
@@ -165,11 +181,23 @@ def _selection(
         keeping.keep_requests()
     if wish.scope != "up_to":
         keeping.keep_rounds()
+    return _chosen(turn, wish.scope, keeping, notes, pivot)
+
+
+def _chosen(
+    turn: Turn,
+    scope: Scope,
+    keeping: "_Keeping",
+    notes: tuple[str, ...],
+    pivot: Message | None = None,
+) -> Selection | Nothing:
+    """The selection of what is kept, if what leaves is worth a summary."""
+    units = keeping.units
     messages = tuple(message for unit in units for message in unit.messages)
     kept = tuple(m.id for unit in units if unit.start in keeping.kept for m in unit.messages)
     end = units[-1].start + len(units[-1].messages)
     chosen = Selection(
-        scope=wish.scope,
+        scope=scope,
         replaced=messages,
         kept=kept,
         pins=tuple(id for unit in units if unit.start in keeping.pinned for id in unit.ids),
@@ -243,6 +271,12 @@ class _Keeping:
             budget -= cost
             self._keep(unit, cost)
 
+    def keep_newest_request(self) -> None:
+        """Keep the newest user message, whatever share it takes."""
+        newest = [unit for unit in self.units if unit.is_request][-1:]
+        for unit in newest:
+            self._keep(unit, self._tokens(unit))
+
     def keep_rounds(self) -> None:
         """Keep the newest rounds, without a gap."""
         budget = float(self.turn.scaled(self.turn.policy.kept_rounds_tokens))
@@ -273,7 +307,8 @@ def _is_old(unit: _Unit) -> bool:
 
 def tokens_of(session: Session, messages: Iterable[Message]) -> float:
     """What messages take in this session, corrected as its estimates are."""
-    return session.calibration.factor * tally_messages(messages, session.family).total
+    family = session.family
+    return session.calibration.factor * sum(message_tokens(m, family) for m in messages)
 
 
 def counter(session: Session) -> Count:
@@ -440,10 +475,11 @@ def discovered_tools(turn: Turn) -> tuple[str, ...]:
 def referenced_tools(view: Messages) -> list[str]:
     """Names in the tool references of a view."""
     found = list[str]()
-    for _, block in walk_blocks(view):
-        if block.get("type") == "tool_result":
-            names = (b.get("tool_name") for b in nested_blocks(block) if _is_reference(b))
-            found += [name for name in names if isinstance(name, str)]
+    for message in view:
+        for block in message.blocks if message.results else ():
+            if block.get("type") == "tool_result" and not isinstance(block.get("content"), str):
+                names = (b.get("tool_name") for b in nested_blocks(block) if _is_reference(b))
+                found += [name for name in names if isinstance(name, str)]
     return found
 
 
@@ -477,6 +513,16 @@ def why_no_gain(
     ):
         return f"no_gain: it would free {freed:,.0f} of {turn.used:,.0f} tokens"
     return None
+
+
+def why_still_full(turn: Turn, edit: Compact) -> str | None:
+    """Why a compaction would not do: the window would still be full after it."""
+    if edit.tokens_after < turn.window.auto_compact:
+        return None
+    return (
+        f"{edit.tokens_after:,} tokens would still be in use, at or above the auto-compact "
+        f"threshold of {turn.window.auto_compact:,}"
+    )
 
 
 def why_resting(turn: Turn) -> str | None:

@@ -31,6 +31,7 @@ class Configure(Value):
     rules: tuple[str, ...] | None = None
     policy: dict[str, Any] | None = None
     transcript: str | None = None
+    """The file of a host to follow; empty to follow none any more."""
     transcript_format: str | None = None
 
 
@@ -159,6 +160,8 @@ class Compact(Value):
     """Whether several turns fit before the next one; if not, it counts as a failure."""
     summarizer: str = ""
     discovered_tools: tuple[str, ...] = ()
+    read_again: tuple[str, ...] = ()
+    """Files that were read before an earlier compaction and again before this one."""
 
 
 class Rewind(Value):
@@ -415,20 +418,26 @@ def apply(view: Messages, edit: Edit, places: Mapping[str, int] = NOWHERE) -> Me
 
 
 def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
-    """The entries that count, each with its sequence number, from 1.
+    """The entries that count, each with its sequence number, from 1."""
+    return standing_of(list(enumerate(entries, start=1)))
+
+
+def standing_of(numbered: Sequence[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
+    """Of numbered entries, in order, those that count.
 
     Left out are the undone and the undos; an undo can be undone as well.
     """
-    undone: set[int] = set()
-    for sequence in range(len(entries), 0, -1):
-        entry = entries[sequence - 1]
-        if isinstance(entry, Undo) and sequence not in undone:
-            undone.add(entry.sequence)
-    return [
-        (sequence, entry)
-        for sequence, entry in enumerate(entries, start=1)
-        if sequence not in undone and not isinstance(entry, Undo)
-    ]
+    gone = undone(numbered)
+    return [(n, e) for n, e in numbered if n not in gone and not isinstance(e, Undo)]
+
+
+def undone(numbered: Sequence[tuple[int, Entry]]) -> set[int]:
+    """Sequence numbers of the undone entries: of these, and of those before them."""
+    gone: set[int] = set()
+    for sequence, entry in reversed(numbered):
+        if isinstance(entry, Undo) and sequence not in gone:
+            gone.add(entry.sequence)
+    return gone
 
 
 def project(entries: Sequence[Entry]) -> Messages:

@@ -31,6 +31,8 @@ class Intake:
     """Ids of messages that were there already, and so not appended again."""
     spilled: tuple[str, ...] = ()
     """References of results that were too large for the view."""
+    applied_at: int | None = None
+    """The session's version after it, where this very append was applied before."""
 
 
 def read_messages(raw: Sequence[Any]) -> Messages:

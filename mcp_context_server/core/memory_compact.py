@@ -1,8 +1,16 @@
-"""Compaction by the session memory: which messages stay when it serves as the summary."""
+"""Compaction by the session memory: it is the summary, and which messages stay behind it."""
 
 from dataclasses import dataclass
 
+from mcp_context_server.core.compaction import (
+    Nothing,
+    Selection,
+    Wish,
+    select_behind,
+    tokens_of,
+)
 from mcp_context_server.core.edits import position
+from mcp_context_server.core.memory_document import summary_of
 from mcp_context_server.core.messages import Message, cut_points, message_text
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.tokens import message_tokens
@@ -27,6 +35,40 @@ class NotServed:
     """Why the memory can't serve as the summary now."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The memory as a summary, and the range whose place it takes."""
+
+    selection: Selection
+    summary: str
+
+
+def serve(turn: Turn, wish: Wish) -> Served | NotServed:
+    """The memory as the summary of all that it covers, or why it can't be that now.
+
+    It can't where what stays would leave the view at the auto-compact threshold or above.
+    """
+    kept = kept_by_memory(turn)
+    if isinstance(kept, NotServed):
+        return kept
+    chosen = select_behind(turn, wish, kept.index)
+    if isinstance(chosen, Nothing):
+        return NotServed(chosen.reason)
+    _, most = _bounds(turn)
+    staying = tokens_of(turn.session, _staying(turn, chosen))
+    if staying > most + turn.policy.pins_tokens:
+        return NotServed(f"with the newest request {staying:,.0f} tokens would stay verbatim")
+    summary = summary_of(turn.session.memory)
+    if len(summary) < turn.policy.smallest_summary_chars:
+        return NotServed("the session memory is too short to stand for a conversation")
+    return Served(chosen, summary)
+
+
+def _staying(turn: Turn, chosen: Selection) -> list[Message]:
+    gone = {message.id for message in chosen.dropped}
+    return [message for message in turn.view if message.id not in gone]
 
 
 def kept_by_memory(turn: Turn) -> Kept | NotServed:

@@ -43,7 +43,8 @@ def draw(
 
     Notes drawn before stay behind the new ones as far as they fit, but for the state.
     """
-    story, budget = digest(_own(messages)), budget_of(policy, family)
+    story = digest(_own(messages), policy.compactable_tools)
+    budget = budget_of(policy, family)
     left = budget.total_tokens - total_tokens(memory, budget)
     updates = list[SectionUpdate]()
     for name, lines in _DRAWN.items():

@@ -14,6 +14,7 @@ from mcp_context_server.core.caching import ClearingCost
 from mcp_context_server.core.collapse import collapse
 from mcp_context_server.core.compaction import why_resting
 from mcp_context_server.core.edits import Delegate, DropThinking, Edit, Replace
+from mcp_context_server.core.fixed import why_too_fixed
 from mcp_context_server.core.media import drop_old_media
 from mcp_context_server.core.microcompact import (
     can_delegate,
@@ -23,7 +24,7 @@ from mcp_context_server.core.microcompact import (
     microcompact,
 )
 from mcp_context_server.core.rereads import point_to_rereads
-from mcp_context_server.core.session import Session, fixed_tokens
+from mcp_context_server.core.session import Session
 from mcp_context_server.core.spill import spill
 from mcp_context_server.core.thinking import with_thinking
 from mcp_context_server.core.tool_roles import COMPACTABLE, tool_role
@@ -235,13 +236,8 @@ def why_no_summary(turn: Turn) -> str | None:
     if breaker_state(session.breaker, policy, turn.now) == "open":
         count, reason = session.breaker.failures, session.breaker.reason
         return f"the breaker is open after {count} failures in a row, the last one because {reason}"
-    fixed = max(fixed_tokens(session), turn.request_tokens)
-    if fixed >= turn.window.auto_compact:
-        return (
-            f"system prompt and tools alone take {round(fixed):,} tokens, which no compaction "
-            "makes smaller"
-        )
-    return why_resting(turn)
+    fixed = why_too_fixed(session, turn.window, request_tokens=turn.request_tokens)
+    return fixed or why_resting(turn)
 
 
 def _action(

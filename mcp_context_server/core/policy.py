@@ -361,6 +361,19 @@ class Policy(BaseModel):
     memory_kept_window_fraction: float = Field(default=0.5, gt=0, le=1)
     """Most of the effective window that they take; in small windows it lowers both figures."""
 
+    # ── a host's hooks ───────────────────────────────────────────────────────
+    hook_context_tokens: int = Field(default=2_800, ge=0)
+    """Most that is given back to the model after its context was cut; hosts cut at 10,000
+    characters."""
+    hook_index_tokens: int = Field(default=1_000, ge=0)
+    """Most of it that the index of the working set takes."""
+    hook_memory_tokens: int = Field(default=25_000, ge=0)
+    """Conversation since the last update from which a stop is held up to ask for the memory."""
+    hook_named_files: int = Field(default=15, ge=0)
+    """Files, and to-dos, that a compaction's instructions name at most."""
+    hook_transcript_bytes: int = Field(default=8_000_000, ge=1)
+    """How much of the end of a transcript is read for what a conversation hands over."""
+
     # ── tool search ──────────────────────────────────────────────────────────
     tool_search_percent: float = Field(default=10, ge=0, le=100)
     """Percent of the window that tool definitions may take before they are deferred."""

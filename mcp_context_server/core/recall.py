@@ -14,9 +14,11 @@ from mcp_context_server.core.messages import (
     message_text,
     nested_blocks,
     result_text,
-    walk_blocks,
 )
 from mcp_context_server.core.tokens import tally_text
+
+Numbered = tuple[int, Entry]
+"""An entry with its sequence number, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,24 @@ class Found:
     tool: str
     snippet: str
     tokens: int
+    sequence: int
+    """Of the entry that it stands in."""
+    is_phrase: bool
+    """Whether the words stand together there, as they were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Folded words that are looked for together."""
+
+    words: tuple[str, ...]
+
+    def place_in(self, text: str) -> tuple[int | None, bool]:
+        """Where in a folded text the words stand, and whether they do so side by side."""
+        if not all(word in text for word in self.words):
+            return None, False
+        at = text.find(" ".join(self.words))
+        return (text.index(self.words[0]), False) if at < 0 else (at, True)
 
 
 def original_text(message: Message, reference: str) -> str:
@@ -60,42 +80,62 @@ def page(text: str, *, offset: int, max_tokens: int, family: str) -> Page:
     return Page(text[max(0, offset) : end], end if end < len(text) else None, len(text))
 
 
-def search(entries: Iterable[Entry], query: str, *, family: str) -> Iterator[Found]:
-    """Every block that holds all words of the query, in any case, oldest first."""
-    words = [word.casefold() for word in query.split()]
-    if not words:
-        return
-    tools: dict[str, str] = {}
-    holders: dict[str, str] = {}
-    for message, block in walk_blocks(e for e in entries if isinstance(e, Message)):
-        if is_call(block):
-            tools[block["id"]] = str(block.get("name", ""))
-        if is_result(block):
-            holders.setdefault(block["tool_use_id"], message.id)
-        text = _searchable(block)
-        folded = text.casefold()
-        if all(word in folded for word in words):
-            found = _found(message, block, text, folded.index(words[0]), tools, family)
-            # A second result of one call is only to be had by its message.
-            is_first = holders.get(found.reference, message.id) == message.id
-            yield found if is_first else replace(found, reference=message.id)
+def folded(text: str) -> str:
+    """Text as it is compared in a search: in one case, and such as every database holds."""
+    return text.casefold().replace("\0", " ").encode("utf-8", "replace").decode()
+
+
+def query_words(query: str) -> tuple[str, ...]:
+    """The words of a query, folded, each once."""
+    return tuple(dict.fromkeys(folded(query).split()))
+
+
+def searchable(message: Message) -> str:
+    """Everything of a message that a search looks at."""
+    return "\n".join(_searchable(block) for block in message.blocks)
+
+
+def search(entries: Iterable[Numbered], query: str, *, family: str) -> Iterator[Found]:
+    """Every block that holds all words of the query, in any case and as part of others too.
+
+    Oldest first.
+    """
+    asked, tools = Query(query_words(query)), dict[str, str]()
+    for sequence, entry in entries if asked.words else ():
+        if not isinstance(entry, Message):
+            continue
+        for block in entry.blocks:
+            if is_call(block):
+                tools[block["id"]] = str(block.get("name", ""))
+            if found := _found(asked, entry, block, sequence=sequence):
+                tool = tools.get(found.reference, "") if is_result(block) else found.tool
+                tokens = round(tally_text(_searchable(block), family, "result").total)
+                yield replace(found, tool=tool, tokens=tokens)
+
+
+def ranked(found: Iterable[Found]) -> list[Found]:
+    """What was found, best first: where the words stand together, then the newest."""
+    return sorted(found, key=lambda each: (not each.is_phrase, -each.sequence))
 
 
 SNIPPET_CHARS = 160
 
 
-def _found(
-    message: Message, block: Block, text: str, at: int, tools: dict[str, str], family: str
-) -> Found:
-    id = block.get("tool_use_id") if is_result(block) else None
+def _found(asked: Query, message: Message, block: Block, *, sequence: int) -> Found | None:
+    text = _searchable(block)
+    at, is_phrase = asked.place_in(folded(text))
+    if at is None:
+        return None
     start = max(0, at - SNIPPET_CHARS // 2)
     return Found(
-        reference=id or message.id,
+        reference=block["tool_use_id"] if is_result(block) else message.id,
         message_id=message.id,
         role=message.role,
-        tool=tools.get(id, "") if id else str(block.get("name", "")),
+        tool=str(block.get("name", "")),
         snippet=re.sub(r"\s+", " ", text[start : start + SNIPPET_CHARS]).strip(),
-        tokens=round(tally_text(text, family, "result").total),
+        tokens=0,
+        sequence=sequence,
+        is_phrase=is_phrase,
     )
 
 

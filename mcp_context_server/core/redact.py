@@ -7,9 +7,10 @@ Every pattern starts at a literal and repeats within bounds, so time stays linea
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from typing import Any, cast
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +210,20 @@ def redact(text: str, *, enabled: bool = True) -> str:
         if any(trigger in lower for trigger in place.triggers):
             text = _place(place.pattern).sub(partial(_masked, place), text)
     return text
+
+
+def redacted(value: object) -> Any:
+    """JSON data with the secrets of every text in it masked, those in keys as well."""
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            items = cast("Mapping[object, object]", value).items()
+            return {redacted(key): redacted(each) for key, each in items}
+        case list() | tuple():
+            return [redacted(each) for each in cast("Sequence[object]", value)]
+        case _:
+            return value
 
 
 def _masked(place: Place, found: re.Match[str]) -> str:

@@ -6,7 +6,7 @@ stands in the view comes back, and nothing comes back twice.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal, cast
@@ -23,6 +23,7 @@ from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Message, Messages, message_text
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.text import cut
+from mcp_context_server.core.tool_roles import ToolRole
 from mcp_context_server.core.turn import Turn
 
 Source = Literal["disk", "stored", "gone"]
@@ -54,7 +55,7 @@ class Memory:
     known: Mapping[str, Mapping[str, Any]]
     """The read-set of an earlier compaction, as it was kept."""
     again: tuple[str, ...]
-    """Files restored before and read again since: they are needed, and come first."""
+    """Files read before an earlier compaction and again since: they are needed, and come first."""
     skills: tuple[Skill, ...]
     """The one used last first."""
     notes: Mapping[str, str]
@@ -83,16 +84,21 @@ MEMORY_FILE = re.compile(
 """Files that hosts give to the model anyway."""
 
 
-def remember(messages: Messages) -> Memory:
-    """What these messages, those of an earlier compaction among them, tell."""
-    story = digest(messages)
-    earlier = {kind: m for m in messages if (kind := _restored_as(m))}
+def remember(messages: Messages, own: Mapping[str, ToolRole] | None = None) -> Memory:
+    """What these messages, those of an earlier compaction among them, tell.
+
+    `own` says what a host's own tools are for, by name.
+    """
+    story = digest(messages, own)
+    ours = [(kind, m) for m in messages if (kind := _restored_as(m))]
+    earlier = dict(ours)
     by_use = sorted(story.files.values(), key=lambda use: -use.last_index)
-    before = {m.id: m for m in messages if _restored_as(m) == "file"}
-    shown = {str((m.model_extra or {}).get("path")) for m in before.values()}
+    shown = {str((m.model_extra or {}).get("path")) for kind, m in ours if kind == "file"}
+    known = _known(earlier.get("read_set"))
+    shown.update(path for path, entry in known.items() if entry.get("reads"))
     return Memory(
         files={use.path: use for use in by_use},
-        known=_known(earlier.get("read_set")),
+        known=known,
         again=tuple(u.path for u in by_use if u.path in shown and u.reads),
         skills=tuple(_skills(messages, story.steps)),
         notes=_notes(story, earlier),
@@ -100,7 +106,7 @@ def remember(messages: Messages) -> Memory:
 
 
 def _restored_as(message: Message) -> str:
-    kind = (message.model_extra or {}).get(RESTORED)
+    kind = (message.model_extra or {}).get(RESTORED) if message.is_meta else None
     return kind if isinstance(kind, str) else ""
 
 
@@ -111,7 +117,7 @@ def _known(message: Message | None) -> Mapping[str, Mapping[str, Any]]:
 
 def wanted_files(memory: Memory, kept: Messages, turn: Turn) -> tuple[FileUse, ...]:
     """The files to bring back, most needed first; twice as many as can, for some may be gone."""
-    standing = _standing(kept)
+    standing = _standing(kept, turn.policy.compactable_tools)
     first = [memory.files[path] for path in memory.again]
     uses = [*first, *(u for u in memory.files.values() if u.path not in memory.again)]
     wanted = [u for u in uses if u.path not in standing and not _is_hosts(u.path)]
@@ -122,9 +128,9 @@ def _is_hosts(path: str) -> bool:
     return bool(PLAN_FILE.search(path) or MEMORY_FILE.search(path))
 
 
-def _standing(kept: Messages) -> frozenset[str]:
+def _standing(kept: Messages, own: Mapping[str, ToolRole]) -> frozenset[str]:
     """Paths of files whose content the kept messages show."""
-    story = digest(kept)
+    story = digest(kept, own)
     return frozenset(
         path
         for step in story.steps
@@ -310,11 +316,12 @@ def restore(
     policy, window = turn.policy, turn.window
     most = min(window.auto_compact * policy.restore_to_fraction, window.warning - 1)
     bag = _Bag(turn, edit.id, most - edit.tokens_after)
-    notes, lost = _restore_notes(bag, memory, kept, edit.discovered_tools)
+    standing = remember(kept, policy.compactable_tools)
+    notes, lost = _restore_notes(bag, memory, standing, _tools_text(edit.discovered_tools, kept))
     freed = max(0, edit.tokens_before - edit.tokens_after)
     bag.room = min(bag.room, freed * policy.restored_fraction)
     files, no_files = _restore_files(bag, contents)
-    skills, no_skills = _restore_skills(bag, memory, kept)
+    skills, no_skills = _restore_skills(bag, memory, standing)
     _restore_read_set(bag, memory)
     return Restored(
         messages=tuple(bag.messages),
@@ -327,14 +334,27 @@ def restore(
 
 
 def _restore_notes(
-    bag: _Bag, memory: Memory, kept: Messages, tools_found: Sequence[str]
+    bag: _Bag, memory: Memory, standing: Memory, tools: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    standing = remember(kept).notes
-    notes = {kind: text for kind, text in memory.notes.items() if standing.get(kind) != text}
-    if tools := _tools_text(tools_found, kept):
+    notes = {kind: text for kind, text in memory.notes.items() if standing.notes.get(kind) != text}
+    if tools:
         notes["tools"] = tools
+    if memory.again:
+        notes["read_again"] = _again_text(memory.again)
     done = [kind for kind, text in notes.items() if bag.add(bag.made(kind, text))]
     return tuple(done), tuple(kind for kind in notes if kind not in done)
+
+
+def _again_text(paths: Sequence[str]) -> str:
+    names = ", ".join(f"`{path}`" for path in paths[:_AGAIN_NAMED])
+    more = f" and {len(paths) - _AGAIN_NAMED} more" if len(paths) > _AGAIN_NAMED else ""
+    return (
+        f"Read again after every compaction, and so put back first where they fit: {names}{more}."
+    )
+
+
+_AGAIN_NAMED = 10
+"""Files read again and again that are named; the first are those needed last."""
 
 
 def _tools_text(found: Sequence[str], kept: Messages) -> str:
@@ -374,13 +394,13 @@ def _file_head(content: Content) -> str:
 
 
 def _restore_skills(
-    bag: _Bag, memory: Memory, kept: Messages
+    bag: _Bag, memory: Memory, standing: Memory
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     policy, done, lost = bag.turn.policy, list[str](), list[str]()
-    standing = {skill.name for skill in remember(kept).skills}
+    shown = {skill.name for skill in standing.skills}
     left = float(policy.restored_skills_tokens)
     for skill in memory.skills:
-        if skill.name in standing:
+        if skill.name in shown:
             continue
         most = min(policy.restored_skill_tokens, left, bag.room)
         message = bag.fitting("skill", f"Skill `{skill.name}`:", skill.text, most, name=skill.name)
@@ -400,11 +420,22 @@ def _restore_skills(
 
 def read_set(memory: Memory) -> dict[str, dict[str, Any]]:
     """Files read or changed, the one used last first: what was done, ranges, digest, reference."""
-    found = {path: _entry(use) for path, use in memory.files.items()}
+    return dict(_read_entries(memory))
+
+
+def _read_entries(memory: Memory) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, use in memory.files.items():
+        entry, before = _entry(use), memory.known.get(path, {})
+        entry["reads"] += _count(before.get("reads"))
+        entry["changes"] += _count(before.get("changes"))
+        yield path, entry
     for path, entry in memory.known.items():
-        if path not in found:
-            found[path] = dict(entry)
-    return found
+        if path not in memory.files:
+            yield path, dict(entry)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _entry(use: FileUse) -> dict[str, Any]:
@@ -420,14 +451,13 @@ def _entry(use: FileUse) -> dict[str, Any]:
 
 
 def _restore_read_set(bag: _Bag, memory: Memory) -> None:
-    entries = read_set(memory)
-    if not entries:
+    if not memory.files and not memory.known:
         return
     most = min(bag.turn.policy.read_set_tokens, bag.room)
     head = "Files read or changed so far, the newest first; `recall` opens the reference:"
     lines, shown = [head], dict[str, dict[str, Any]]()
     cost = bag.tokens(bag.made("read_set", head))
-    for path, entry in entries.items():
+    for path, entry in _read_entries(memory):
         line = _line(path, entry)
         cost += bag.tokens(bag.made("read_set", line))
         if cost > most:

@@ -40,10 +40,18 @@ from mcp_context_server.core.edits import (
     position,
     standing,
 )
+from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.ledger import Ledger
 from mcp_context_server.core.memory import Mark, SessionMemory, remembered
-from mcp_context_server.core.messages import Message, Messages, is_call, is_result
+from mcp_context_server.core.messages import (
+    Message,
+    Messages,
+    is_call,
+    is_prompt,
+    is_result,
+    message_text,
+)
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery import RecoveryState, after_success
@@ -77,6 +85,9 @@ from mcp_context_server.core.window import Window, window
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
 
+
+OPENING_CHARS = 200
+"""How much is remembered of a session's first request."""
 
 PREVIOUS_VIEWS = 3
 """Boundaries behind which a host may go back; further back it can't be followed."""
@@ -204,6 +215,10 @@ class Session:
     memory: SessionMemory = field(default_factory=SessionMemory)
     told: Mark = field(default_factory=Mark)
     """How far the conversation has come, whatever has left the view since."""
+    growth: Growth = field(default_factory=Growth)
+    """The window at each response so far, across boundaries."""
+    opening: str = ""
+    """How the first request of a person begins, if there was one."""
 
     family: str = field(init=False, default="")
     """The tokenizer family of its model."""
@@ -387,13 +402,18 @@ class _Totals:
         self.recovery, self.made_up = session.recovery, session.made_up
         self.unread_tokens = session.unread_tokens
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
+        self.growth = session.growth
+        self.opening = session.opening
 
     def add(self, message: Message) -> None:
         tally = tally_message(message, self.family)
+        if is_prompt(message):
+            self.growth = self.growth.prompted()
         self._anchor(message, tally)
         self.tally = self.tally + tally
         self.told_tokens += tally.total
         self.told_calls += len(message.calls)
+        self.opening = self.opening or _opening(message)
         if tally.image or tally.document:
             self.media = self.media + media_of(message)
         if message.calls or message.results:
@@ -414,6 +434,8 @@ class _Totals:
             newest = usage or self.anchor.usage
             chunks = self.anchor.chunks + tally
             self.anchor = replace(self.anchor, usage=newest, chunks=chunks, last=message.id)
+            if usage is not None:
+                self.growth = _grown(self.growth, self.anchor)
         elif usage is not None:
             response = message.api_message_id
             self._report(Anchor(usage, self.tally, tally, response, last=message.id))
@@ -427,6 +449,7 @@ class _Totals:
                 reported=anchor.usage.prompt - self.anchor.tokens,
             )
         self.anchor = anchor
+        self.growth = _grown(self.growth, anchor)
         self.overhead = _overhead(self.overhead, anchor, self.calibration.factor)
 
     def _pair(self, message: Message) -> None:
@@ -456,6 +479,8 @@ class _Totals:
             recovery=self.recovery,
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
+            growth=self.growth,
+            opening=self.opening,
         )
 
 
@@ -464,6 +489,19 @@ def _unread(before: Anchor | None, now: Anchor) -> int:
     if before is None or before.revision != now.revision:
         return 0
     return unread_from_cache(before.usage, now.usage)
+
+
+def _grown(growth: Growth, anchor: Anchor) -> Growth:
+    usage = anchor.usage
+    return growth.reported(anchor.response, usage.prompt, usage.cache_read)
+
+
+def _opening(message: Message) -> str:
+    """How a person's request begins; empty for a host's command, and for what is no request."""
+    if not is_prompt(message):
+        return ""
+    text = message_text(message).strip()
+    return "" if text.startswith(("/", "<")) else text[:OPENING_CHARS]
 
 
 def _overhead(known: Overhead | None, anchor: Anchor, factor: float) -> Overhead | None:
@@ -651,7 +689,8 @@ def _anchored(session: Session, anchor: Anchor) -> Session:
     anchor = replace(anchor, tools=session.tools_tally.total, revision=session.revision)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
     unread = _unread(session.anchor, anchor)
-    return replace(session, anchor=anchor, overhead=overhead, unread_tokens=unread)
+    growth = _grown(session.growth, anchor)
+    return replace(session, anchor=anchor, overhead=overhead, unread_tokens=unread, growth=growth)
 
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:
@@ -739,6 +778,7 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         staged=(),
         delegated=(),
         breaker=_after_compaction(session, edit),
+        growth=session.growth.compacted(edit.trigger),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from mcp_context_server.core.fixed import why_too_fixed
 from mcp_context_server.core.memory import Due, budget_of, total_tokens, update_due
 from mcp_context_server.core.session import (
     Session,
@@ -155,11 +156,9 @@ def advice(session: Session, bounds: Window, used: int, source: Source) -> str:
             "Nothing of the conversation is known yet: give it with `append_messages`, or follow "
             'the host\'s own file with `session_open(transcript="auto")` or a path.'
         )
-    if fixed_tokens(session) >= bounds.auto_compact:
+    if fixed := why_too_fixed(session, bounds):
         return (
-            f"What every request carries (system prompt, tools) takes "
-            f"{round(fixed_tokens(session)):,} tokens, more than the auto-compact threshold of "
-            f"{bounds.auto_compact:,}: compaction can't help; send fewer tools or take a larger "
+            f"{fixed[0].upper()}{fixed[1:]}: send fewer tools, unpin messages or take a larger "
             "window."
         )
     match state(used, bounds):

@@ -208,7 +208,7 @@ def missing_from(
 ) -> Missing:
     """What of these messages a summary does not carry over."""
     policy = policy or Policy()
-    story = digest(messages)
+    story = digest(messages, policy.compactable_tools)
     return Missing(
         sections=_missing_sections(summary),
         requests=tuple(one_line(text, 200) for text in _missing_requests(summary, story)),
@@ -229,7 +229,7 @@ def completed(
     The addition takes at most `index_fraction` of the summary's size and `index_tokens`.
     """
     policy = policy or Policy()
-    story = digest(messages)
+    story = digest(messages, policy.compactable_tools)
     words = wording_for([turn.request for turn in story.turns])
     size = count(summary)
     budget = min(policy.index_tokens, int(size * policy.index_fraction))

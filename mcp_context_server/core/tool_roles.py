@@ -251,8 +251,8 @@ def tool_role(
     (`mcp__server__tool`) is known by its own name if that has more than one
     word. `own` names roles by tool and goes before the tables.
     """
-    if own is not None and name in own:
-        return own[name]
+    if own and (role := own_role(name, own)):
+        return role
     plain, is_prefixed = _plain(name)
     if plain in COMMAND_TOOLS:
         command = (arguments or {}).get("command")
@@ -261,6 +261,11 @@ def tool_role(
     if is_prefixed:
         return _by_name("mcp").get(key) or (_any_host().get(key) if "_" in plain else None)
     return _by_name(host).get(key) or _any_host().get(key)
+
+
+def own_role(name: str, own: Mapping[str, ToolRole]) -> ToolRole | None:
+    """The role that a tool was given by name, with or without its server's before it."""
+    return own.get(name) or own.get(_plain(name)[0])
 
 
 def tool_path(arguments: Mapping[str, Any]) -> str | None:

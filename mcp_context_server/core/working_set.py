@@ -122,7 +122,9 @@ def working_set(
     messages: Sequence[Message], *, limit: int | None = None, policy: Policy | None = None
 ) -> WorkingSet:
     """The `limit` weightiest things of a conversation."""
-    return weighed_set(messages, digest(messages), limit=limit, policy=policy or Policy())
+    policy = policy or Policy()
+    story = digest(messages, policy.compactable_tools)
+    return weighed_set(messages, story, limit=limit, policy=policy)
 
 
 def weighed_set(

@@ -1,58 +1,67 @@
-"""What every tool shares: finding its session, shaping its answer, telling its errors."""
+"""What every tool shares: finding its session, telling how far it is, shaping its answer."""
 
-from collections.abc import Awaitable, Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent
 
-from mcp_context_server.errors import ContextServerError
-from mcp_context_server.identity import Call
+from mcp_context_server.identity import CONNECTION, Call
 from mcp_context_server.results import Result
 from mcp_context_server.service import Live
 from mcp_context_server.state import App
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
 
 Ctx = Context[App]
 
-
-def reporting_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Let the model read our errors; the SDK hides every exception but `ToolError`."""
-
-    @wraps(tool)
-    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await tool(*args, **kwargs)
-        except ContextServerError as error:
-            raise ToolError(str(error)) from error
-
-    return wrapper
+Asking = Context[Any] | ServerRequestContext[Any]
+"""What is known of a call: as tools, prompts and resources get it, or as completions do."""
 
 
-def app(ctx: Ctx) -> App:
-    return ctx.request_context.lifespan_context
+def app(ctx: Asking) -> App:
+    return _request_of(ctx).lifespan_context
 
 
-def call_of(ctx: Ctx, session_id: str) -> Call:
-    """What a call says of who makes it and for which conversation."""
-    request = ctx.request_context.request
-    headers, query = ctx.headers or {}, getattr(request, "query_params", {})
+def call_of(ctx: Asking, session_id: str) -> Call:
+    """What a call says of who makes it and for which conversation.
+
+    The one place that reads it from the transport: for tools, prompts, resources and
+    completions alike.
+    """
+    asked = _request_of(ctx)
+    scope: Mapping[str, Any] = getattr(asked.request, "scope", {})
+    token: AccessToken | None = getattr(scope.get("user"), "access_token", None)
     return Call(
         session_id=session_id,
-        meta=dict(ctx.request_context.meta or {}),
-        connection=headers.get("mcp-session-id") or query.get("session_id") or "",
-        is_stdio=request is None,
+        principal=token.subject or token.client_id if token else "",
+        meta=dict(asked.meta or {}),
+        connection=scope.get(CONNECTION, ""),
+        is_stdio=asked.request is None,
     )
 
 
-async def session_of(ctx: Ctx, session_id: str) -> Live:
+async def session_of(ctx: Asking, session_id: str) -> Live:
     """The session a call acts on, brought up to date with the transcript it follows."""
     return await app(ctx).identity.session_of(call_of(ctx, session_id))
+
+
+def progress_to(ctx: Ctx) -> Callable[[str], Awaitable[None]]:
+    """Tells the client what is being done, in a few words, where it asked to be told."""
+    done = 0
+
+    async def report(doing: str) -> None:
+        nonlocal done
+        done += 1
+        await ctx.report_progress(done, message=doing)
+
+    return report
+
+
+def _request_of(ctx: Asking) -> ServerRequestContext[App]:
+    return ctx.request_context if isinstance(ctx, Context) else ctx
 
 
 def answer(result: Result, line: str) -> CallToolResult:

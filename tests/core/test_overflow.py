@@ -5,12 +5,12 @@ has, empty where no provider is known to use them; then the figures that are in 
 """
 
 import json
-import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from timing import seconds
 
 from mcp_context_server.core.overflow import Overflow, read_overflow
 
@@ -120,17 +120,8 @@ PIECES = (
 )
 
 
+@pytest.mark.timing
 @pytest.mark.parametrize("piece", PIECES)
 def test_a_text_ten_times_as_long_takes_no_more_than_a_small_multiple_of_the_time(piece):
     short, long = (piece * (size // len(piece)) for size in (32_000, 320_000))
-    assert _seconds(long) < 10 * _seconds(short)
-
-
-def _seconds(error: str) -> float:
-    """The shortest of three readings."""
-    times: list[float] = []
-    for _ in range(3):
-        start = time.process_time()
-        read_overflow(error)
-        times.append(time.process_time() - start)
-    return min(times)
+    assert seconds(lambda: read_overflow(long)) < 10 * seconds(lambda: read_overflow(short))

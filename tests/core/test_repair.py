@@ -1,7 +1,5 @@
 """A broken conversation becomes a legal one, and nothing else about it changes."""
 
-import time
-
 import pytest
 from conversations import (
     assistant,
@@ -16,6 +14,7 @@ from conversations import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
+from timing import seconds
 
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.rules import ModelTraits, Originals, Repair, repair, validate
@@ -495,15 +494,10 @@ def test_what_nothing_is_wrong_with_stays_the_same_object(view, data):
     assert all(id(m) in kept for n, m in enumerate(broken) if n not in near)
 
 
+@pytest.mark.timing
 def test_repairing_takes_time_in_proportion_to_length():
-    def seconds(turns):
-        view = conversation("u:go", *["o:", "u:x"] * turns)
-        start = time.process_time()
-        repair(view)
-        return time.process_time() - start
-
-    seconds(100)
-    assert min(seconds(1000) for _ in range(3)) < 40 * seconds(100)
+    short, long = (conversation("u:go", *["o:", "u:x"] * turns) for turns in (100, 1_000))
+    assert seconds(lambda: repair(long)) < 20 * seconds(lambda: repair(short))
 
 
 def only_block(block, **options):

@@ -198,6 +198,23 @@ def test_files_read_again_after_they_were_restored_are_named_and_come_first():
     assert [u.path for u in wanted_files(memory, (), turn_for(view))] == ["/a.py", "/z.py"]
 
 
+@pytest.mark.requirement("BRK-4")
+def test_files_read_between_every_compaction_are_counted_and_named_in_the_view():
+    """Five files read anew in each of three cycles, of which none fits to be restored."""
+    paths = [f"/src/{name}.py" for name in "abcde"]
+    small = {"restored_files": 0, "restored_fraction": 0.9}
+    view, counts = (), []
+    for cycle in range(3):
+        reads = [m for n, path in enumerate(paths) for m in read(10 * cycle + n, path)]
+        back = restored((*view, *reads), **small)[2]
+        view = back.messages
+        counts.append(read_set(remember(view))["/src/a.py"]["reads"])
+    assert counts == [1, 2, 3]
+    assert back.again == tuple(reversed(paths))
+    (named,) = by_kind(back, "read_again")
+    assert all(f"`{path}`" in message_text(named) for path in paths)
+
+
 @pytest.mark.requirement("REST-6")
 @pytest.mark.parametrize("tool", ["Read", "read_file", "view_file", "mcp__fs__read_text_file"])
 def test_the_tools_that_read_are_known_by_host(tool):

@@ -1,11 +1,10 @@
 """Reading someone else's summary: what is taken, what is refused, what was lost."""
 
-import time
-
 import pytest
 from conversations import assistant, call, conversation, result, user
 from hypothesis import given
 from hypothesis import strategies as st
+from timing import seconds
 
 from mcp_context_server.core.outline import sections_of
 from mcp_context_server.core.summary import (
@@ -94,15 +93,10 @@ def test_whatever_tags_an_answer_has_none_is_left_and_no_text_is_made_up(parts):
     assert set(text) <= {"x", "\n"}
 
 
+@pytest.mark.timing
 def test_the_time_to_read_an_answer_grows_with_it_and_no_faster():
-    def seconds(times: int) -> float:
-        answer = "<analysis> <summary> " * times
-        started = time.process_time()
-        summary_text(answer)
-        return time.process_time() - started
-
-    short = min(seconds(1_000) for _ in range(3))
-    assert seconds(8_000) < 8 * 6 * max(short, 0.000_5)
+    short, long = ("<analysis> <summary> " * times for times in (1_000, 8_000))
+    assert seconds(lambda: summary_text(long)) < 8 * 3 * seconds(lambda: summary_text(short))
 
 
 # ── sections ─────────────────────────────────────────────────────────────────

@@ -218,3 +218,27 @@ def test_a_priced_message_is_still_the_same_value():
     assert repr(priced) == repr(fresh)
     copy = priced.model_copy(update={"role": "assistant"}, deep=True)
     assert list(tally_message(copy, "claude").by_class()) == ["text"]
+
+
+DEFINITION = {
+    "name": "find_files",
+    "description": "Find files below a directory by a pattern.",
+    "input_schema": {
+        "type": "object",
+        "properties": {
+            "pattern": {"type": "string", "description": "As of a shell"},
+            "directory": {"type": "string"},
+            "limit": {"type": "integer", "minimum": 1},
+            "kinds": {"type": "array", "items": {"enum": ["file", "link"]}},
+        },
+        "required": ["pattern"],
+        "additionalProperties": False,
+    },
+}
+"""84 tokens in o200k_base, 85 in the public tokenizer of Claude 2, as compact JSON."""
+
+
+@pytest.mark.requirement("TOK-2")
+@pytest.mark.parametrize(("family", "tokens"), [("gpt-5", 84), ("claude", 85)])
+def test_the_marks_of_a_definition_run_together(family: str, tokens: int):
+    assert tally_tools([DEFINITION], family).total == pytest.approx(tokens, rel=0.2)

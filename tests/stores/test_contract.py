@@ -5,17 +5,36 @@ from conversations import call, conversation, result, user
 
 from mcp_context_server.core.edits import Change, Compact, Configure, Mend, Replace, ReportUsage
 from mcp_context_server.core.messages import Message
-from mcp_context_server.errors import SessionNotFound, VersionConflict
-from mcp_context_server.ports import SessionRecord
+from mcp_context_server.core.recall import query_words
+from mcp_context_server.errors import InvalidInput, SessionNotFound, VersionConflict
+from mcp_context_server.ports import Checkpoint, Receipt, SessionRecord
+from mcp_context_server.server import open_store
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("STORE-2")]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="session")
+def database(postgres):
+    return postgres.new_database()
+
+
+def _open(kind, request, tmp_path):
+    match kind:
+        case "memory":
+            return MemoryStore()
+        case "sqlite":
+            return SQLiteStore(tmp_path / "s.db")
+        case "postgres":
+            return open_store(request.getfixturevalue("database"))
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def store(request, tmp_path):
-    store = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "s.db")
+    store = _open(request.param, request, tmp_path)
+    for holding in await store.holdings():
+        await store.delete(holding.record.session_id)
     await store.create(SessionRecord(session_id="s", created_at="2026-01-01T00:00:00Z"))
     yield store
     await store.aclose()
@@ -168,6 +187,12 @@ async def test_a_deleted_session_is_gone_whole(store):
         lambda store: store.append("nowhere", conversation("u:hi"), version=0),
         lambda store: store.find("nowhere", ["x"]),
         lambda store: store.delete("nowhere"),
+        lambda store: store.passages("nowhere", ["x"]),
+        lambda store: store.receipt("nowhere", "k"),
+        lambda store: store.lease("nowhere", "me", seconds=1),
+        lambda store: store.checkpoint("nowhere"),
+        lambda store: store.put_checkpoint("nowhere", Checkpoint(1, "{}")),
+        lambda store: store.read("no\0where"),
     ],
 )
 async def test_an_unknown_session_is_not_found(store, call_it):
@@ -194,3 +219,147 @@ async def test_tool_definitions_outlive_the_session_that_brought_them(store):
     await store.put_catalog("d1", DEFINITIONS)
     await store.delete("s")
     assert await store.get_catalog("d1") == DEFINITIONS
+
+
+async def test_a_range_of_entries_is_read(store):
+    view = conversation("u:hi", "a:yo", "u:more")
+    await store.append("s", view, version=0)
+    assert (await store.read("s", after=1, until=2)).entries == ((2, view[1]),)
+    assert (await store.read("s", after=1, until=9)).entries == ((2, view[1]), (3, view[2]))
+    assert (await store.read("s", after=1, until=2)).version == 3
+
+
+@pytest.mark.parametrize("name", ["", "half \ud83d", "nul \0", "long " * 100])
+async def test_an_id_that_no_database_takes_is_refused(store, name):
+    with pytest.raises(InvalidInput, match="1 to 400 characters"):
+        await store.create(SessionRecord(session_id=name))
+
+
+async def test_any_text_may_be_a_message_id(store):
+    odd = ("nul \0", "half \ud83d", "long " * 2_000, "long " * 2_000 + "!")
+    view = tuple(user("hi", id=name) for name in odd)
+    await store.append("s", view, version=0)
+    assert await store.find("s", odd) == {m.id: (n, m) for n, m in enumerate(view, start=1)}
+
+
+async def test_a_receipt_is_kept_with_its_append(store):
+    await store.append("s", conversation("u:hi"), version=0, receipt=Receipt("k", '{"a":1}'))
+    assert await store.receipt("s", "k") == '{"a":1}'
+    assert await store.receipt("s", "other") is None
+    with pytest.raises(VersionConflict):
+        await store.append("s", conversation("u:hi"), version=0, receipt=Receipt("l", "{}"))
+    assert await store.receipt("s", "l") is None
+
+
+# ── search ───────────────────────────────────────────────────────────────────
+
+SAID = (
+    "The Quota of the disk is exceeded",
+    "磁盘空间不足，请清理",
+    "превышена дисковая квота",
+    "تم تجاوز حصة القرص",
+    "พื้นที่ดิสก์เต็ม",
+    '100%_done \\ path "quoted" it\'s',
+    "Straße und STRASSE",
+    "e=mc2",
+)
+
+
+@pytest.mark.requirement("STORE-3")
+@pytest.mark.parametrize(
+    ("query", "place"),
+    [
+        ("quota", 1),
+        ("disk quota", 1),
+        ("空间", 2),
+        ("磁", 2),
+        ("КВОТА", 3),
+        ("القرص", 4),
+        ("ดิสก์", 5),
+        ("100%_DONE", 6),
+        ('"quoted"', 6),
+        ("\\", 6),
+        ("it's", 6),
+        ("strasse", 7),
+        ("mc2", 8),
+    ],
+)
+async def test_words_of_any_script_are_among_the_passages(store, query, place):
+    for version, text in enumerate(SAID):
+        await store.append("s", [user(text, id=f"x{version}")], version=version)
+    found = await store.passages("s", query_words(query))
+    assert any(place in each for each in found)
+
+
+async def test_passages_come_newest_first_and_are_the_sessions_own(store):
+    await store.create(SessionRecord(session_id="t"))
+    await store.append("t", [user("a needle elsewhere")], version=0)
+    for version in range(200):
+        text = "a needle" if version in (3, 130, 199) else f"hay {version}"
+        await store.append("s", [user(text, id=f"x{version}")], version=version)
+    found = [places for places in await store.passages("s", ["needle"])]
+    assert found in ([range(200, 201), range(131, 132), range(4, 5)], [range(1, 201)])
+
+
+async def test_words_of_a_deleted_session_are_gone(store):
+    for version in range(70):
+        await store.append("s", [user("needle", id=f"x{version}")], version=version)
+    await store.delete("s")
+    await store.create(SessionRecord(session_id="s"))
+    await store.append("s", [user("hay")], version=0)
+    assert [p for p in await store.passages("s", ["needle"]) if p != range(1, 2)] == []
+
+
+# ── leases, checkpoints, upkeep ──────────────────────────────────────────────
+
+
+async def test_a_lease_is_one_holders_until_it_is_given_back(store):
+    assert await store.lease("s", "me", seconds=60) == "me"
+    assert await store.lease("s", "you", seconds=60) == "me"
+    assert await store.lease("s", "me", seconds=60) == "me"
+    await store.release("s", "you")
+    assert await store.lease("s", "you", seconds=60) == "me"
+    await store.release("s", "me")
+    assert await store.lease("s", "you", seconds=60) == "you"
+
+
+async def test_a_lease_ends_by_itself(store):
+    assert await store.lease("s", "me", seconds=0) == "me"
+    assert await store.lease("s", "you", seconds=60) == "you"
+    await store.release("s", "me")
+    assert await store.lease("s", "me", seconds=60) == "you"
+
+
+async def test_the_newest_checkpoint_is_kept(store):
+    assert await store.checkpoint("s") is None
+    await store.put_checkpoint("s", Checkpoint(5, "five"))
+    await store.put_checkpoint("s", Checkpoint(9, "nine"))
+    await store.put_checkpoint("s", Checkpoint(7, "seven"))
+    assert await store.checkpoint("s") == Checkpoint(9, "nine")
+    await store.delete("s")
+    await store.create(SessionRecord(session_id="s"))
+    assert await store.checkpoint("s") is None
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_holdings_tell_size_and_principal(store):
+    await store.create(SessionRecord(session_id="t", principal="me"))
+    await store.append("t", conversation("u:hi", "a:yo"), version=0)
+    everybodys = {held.record.session_id: held for held in await store.holdings()}
+    assert set(everybodys) == {"s", "t"}
+    assert [held.record.session_id for held in await store.holdings("me")] == ["t"]
+    assert (everybodys["s"].size_bytes, everybodys["s"].version) == (0, 0)
+    assert everybodys["t"].size_bytes > 50
+    assert everybodys["t"].updated_at.endswith("Z")
+    assert everybodys["t"].updated_at > "2026"
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_a_session_is_not_deleted_that_was_written_meanwhile(store):
+    await store.append("s", conversation("u:hi"), version=0)
+    with pytest.raises(VersionConflict):
+        await store.delete("s", version=0)
+    assert (await store.read("s")).version == 1
+    await store.delete("s", version=1)
+    with pytest.raises(SessionNotFound):
+        await store.read("s")

@@ -11,7 +11,8 @@ from mcp_context_server.errors import InvalidInput, StoreUnavailable
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.server import open_store
 from mcp_context_server.stores.memory import MemoryStore
-from mcp_context_server.stores.sqlite import MIGRATIONS, SQLiteStore
+from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.stores.sqlite_schema import MIGRATIONS
 
 pytestmark = pytest.mark.anyio
 

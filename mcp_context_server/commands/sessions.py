@@ -1,0 +1,216 @@
+"""`sessions`: what is kept, and what is to go."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from mcp_context_server.ports import Holding, SessionStore
+    from mcp_context_server.settings import Settings
+
+T = TypeVar("T")
+
+
+@click.group()
+@click.option("--store", metavar="URL", help="The store to look into (MCP_CONTEXT_STORE).")
+@click.pass_context
+def command(context: click.Context, store: str | None) -> None:
+    """List, show, export, import, delete and prune sessions."""
+    import os
+
+    from mcp_context_server.settings import from_environment
+
+    context.obj = from_environment(os.environ, flags={"store": store})
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+
+
+@command.command("list")
+@click.option("--principal", help="Only this one's sessions; '' for those of nobody.")
+@as_json
+@click.pass_obj
+def list_sessions(settings: Settings, principal: str | None, as_json: bool) -> None:
+    """List the sessions, last written first."""
+
+    async def holdings(store: SessionStore) -> tuple[Holding, ...]:
+        return tuple(await store.holdings(principal))
+
+    _show(_with_store(settings, holdings), "Sessions", as_json=as_json)
+
+
+@command.command("show")
+@click.argument("session_id")
+@as_json
+@click.pass_obj
+def show(settings: Settings, session_id: str, as_json: bool) -> None:
+    """Show how full a session's window is, and of what."""
+    from mcp_context_server.answers import status_of
+    from mcp_context_server.results import Status
+    from mcp_context_server.server import build_service
+
+    async def status(store: SessionStore) -> Status:
+        stored = await store.read(session_id, until=0)
+        service = build_service(settings, store)
+        live = await service.load(session_id, stored.record.principal)
+        return status_of(live.record, live.session, detail=True)
+
+    found = _with_store(settings, status)
+    if as_json:
+        click.echo(found.model_dump_json(exclude_none=True))
+        return
+    from rich.console import Console
+
+    from mcp_context_server.display import breakdown_table, largest_table, status_panel
+
+    console = Console()
+    console.print(status_panel(found))
+    console.print("", breakdown_table(found), "", largest_table(found))
+
+
+@command.command("export")
+@click.argument("session_id")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Else on stdout.")
+@click.pass_obj
+def export(settings: Settings, session_id: str, out: Path | None) -> None:
+    """Write everything of a session as JSON lines, to be imported elsewhere."""
+    from mcp_context_server.archive import exported
+
+    async def write(store: SessionStore) -> None:
+        lines = exported(store, session_id)
+        head = await anext(lines)
+        with click.open_file(str(out or "-"), "w", encoding="utf-8") as file:
+            file.write(head)
+            async for line in lines:
+                file.write(line)
+
+    _with_store(settings, write)
+
+
+@command.command("import")
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.option("--as", "session_id", default="", help="Another id than the archive's.")
+@click.option("--principal", help="Whose it is to be, if not the archive's.")
+@click.pass_obj
+def import_(settings: Settings, file: click.utils.LazyFile, session_id: str, principal: str | None):
+    """Take a session in that `export` wrote; FILE may be - for stdin."""
+    from mcp_context_server.archive import imported
+    from mcp_context_server.ports import SessionRecord
+
+    async def read(store: SessionStore) -> SessionRecord:
+        return await imported(store, file, session_id=session_id, principal=principal)
+
+    click.echo(f"{_with_store(settings, read).session_id} imported.")
+
+
+@command.command("delete")
+@click.argument("session_ids", nargs=-1, required=True)
+@click.pass_obj
+def delete(settings: Settings, session_ids: tuple[str, ...]) -> None:
+    """Delete sessions, completely and for good."""
+    from mcp_context_server.errors import SessionNotFound
+
+    async def remove(store: SessionStore) -> None:
+        held = {holding.record.session_id: holding for holding in await store.holdings()}
+        for session_id in session_ids:
+            if session_id not in held:
+                raise SessionNotFound(session_id)
+        await _forget(settings, store, tuple(held[session_id] for session_id in session_ids))
+
+    _with_store(settings, remove)
+
+
+@command.command("prune")
+@click.option("--older-than", metavar="AGE", help="Not written for so long, like 30d.")
+@click.option(
+    "--keep-bytes", metavar="SIZE", help="The stalest, until the rest is below, like 2GB."
+)
+@click.option("--principal", help="Only among this one's sessions.")
+@click.option("--dry-run", is_flag=True, help="Only tell which would go.")
+@as_json
+@click.pass_obj
+def prune(
+    settings: Settings,
+    older_than: str | None,
+    keep_bytes: str | None,
+    principal: str | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Delete the sessions that are too old, or too many."""
+    import time
+
+    from mcp_context_server.retention import bytes_of, outworn, seconds_of
+
+    if older_than is None and keep_bytes is None:
+        message = "Say which go: --older-than, --keep-bytes, or both."
+        raise click.UsageError(message)
+    age = None if older_than is None else seconds_of(older_than)
+    size = None if keep_bytes is None else bytes_of(keep_bytes)
+
+    async def remove(store: SessionStore) -> tuple[Holding, ...]:
+        held = await store.holdings(principal)
+        chosen = outworn(held, now=time.time(), older_than_seconds=age, keep_bytes=size)
+        return chosen if dry_run else await _forget(settings, store, chosen)
+
+    gone = _with_store(settings, remove)
+    _show(gone, "Would go" if dry_run else "Deleted", as_json=as_json)
+
+
+async def _forget(
+    settings: Settings, store: SessionStore, chosen: tuple[Holding, ...]
+) -> tuple[Holding, ...]:
+    """Delete sessions; those that are gone."""
+    from mcp_context_server.mirror import MemoryDirectory
+    from mcp_context_server.retention import forget
+
+    memories = MemoryDirectory(settings.memory_dir) if settings.memory_dir else None
+    return tuple([held for held in chosen if await forget(store, held, memories)])
+
+
+def _with_store(settings: Settings, work: Callable[[SessionStore], Awaitable[T]]) -> T:
+    """What some work with the settings' store comes to."""
+    import anyio
+
+    from mcp_context_server.server import open_store
+
+    async def run() -> T:
+        store = open_store(settings.store)
+        try:
+            return await work(store)
+        finally:
+            await store.aclose()
+
+    return anyio.run(run)
+
+
+def _show(held: tuple[Holding, ...], title: str, *, as_json: bool) -> None:
+    """Sessions as a table, or as JSON lines."""
+    from dataclasses import asdict
+
+    if as_json:
+        import json
+
+        for each in held:
+            told = asdict(each)
+            click.echo(json.dumps({**told.pop("record"), **told}))
+        return
+    from rich.console import Console
+    from rich.filesize import decimal
+    from rich.table import Table
+
+    total = decimal(sum(each.size_bytes for each in held))
+    table = Table(title=f"{title}: {len(held):,}, {total}", box=None, title_justify="left")
+    for column in ("session", "written", "kind", "of", "entries", "size"):
+        is_number = column in ("entries", "size")
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for each in held:
+        record = each.record
+        size, entries = decimal(each.size_bytes), f"{each.version:,}"
+        whose = (record.kind, record.principal)
+        table.add_row(record.session_id, each.updated_at, *whose, entries, size)
+    Console().print(table)

@@ -1,0 +1,52 @@
+"""The fixed part of every request: what no compaction makes smaller."""
+
+from collections.abc import Iterator
+
+from mcp_context_server.core.memory import budget_of, total_tokens
+from mcp_context_server.core.messages import Message
+from mcp_context_server.core.session import Session, fixed_tokens
+from mcp_context_server.core.tokens import tally_messages, tally_text
+from mcp_context_server.core.window import Window
+
+
+def fixed_part(session: Session, *, request_tokens: float = 0.0) -> dict[str, int]:
+    """Tokens of what stands in the window after every compaction, by what it is.
+
+    `request_tokens` are those of a request's own system prompt and tools, where it
+    names them. Pins and rules count as far as their budget reaches, the session
+    memory where it serves as the summary.
+    """
+    factor, policy = session.calibration.factor, session.policy
+    parts = {"system prompt and tools": max(fixed_tokens(session), request_tokens)}
+    rules = factor * sum(
+        tally_text(rule, session.family).total for rule in session.settings.rules or ()
+    )
+    parts["standing rules"] = min(rules, policy.pins_tokens)
+    pins = factor * tally_messages(_pinned(session), session.family).total
+    parts["pinned messages"] = min(pins, policy.pins_tokens - parts["standing rules"])
+    if policy.session_memory_compact and session.memory.has_content:
+        parts["session memory"] = factor * total_tokens(
+            session.memory, budget_of(policy, session.family)
+        )
+    return {name: round(tokens) for name, tokens in parts.items() if round(tokens)}
+
+
+def why_too_fixed(session: Session, window: Window, *, request_tokens: float = 0.0) -> str | None:
+    """Why compacting can't help, where the fixed part alone reaches the threshold."""
+    most_of_pins = session.policy.pins_tokens + session.policy.memory_total_tokens
+    if max(fixed_tokens(session), request_tokens) + most_of_pins < window.auto_compact:
+        return None  # not worth a look at the whole view
+    parts = fixed_part(session, request_tokens=request_tokens)
+    total = sum(parts.values())
+    if total < window.auto_compact:
+        return None
+    told = ", ".join(f"{name} {tokens:,}" for name, tokens in parts.items())
+    return (
+        f"what every request carries takes {total:,} tokens ({told}), no less than the "
+        f"auto-compact threshold of {window.auto_compact:,}, so compaction can't help"
+    )
+
+
+def _pinned(session: Session) -> Iterator[Message]:
+    before = frozenset(session.boundary.pins if session.boundary else ())
+    return (m for m in session.view if m.pinned or m.id in before)

@@ -1,0 +1,135 @@
+"""The tables of the SQLite store, and the steps that made them what they are."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+
+from mcp_context_server.core.edits import load_entry
+from mcp_context_server.stores.rows import passage_of
+
+Migration = str | Callable[[sqlite3.Connection], None]
+
+_SESSIONS = """
+    CREATE TABLE sessions (
+        session_id TEXT PRIMARY KEY,
+        principal TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        parent_id TEXT,
+        created_at TEXT NOT NULL,
+        version INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE INDEX sessions_of_principal ON sessions (principal, created_at);
+    CREATE TABLE entries (
+        session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        sequence INTEGER NOT NULL,
+        type TEXT NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (session_id, sequence)
+    ) WITHOUT ROWID;
+    CREATE TABLE originals (
+        session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        reference TEXT NOT NULL,
+        sequence INTEGER NOT NULL,
+        PRIMARY KEY (session_id, reference)
+    ) WITHOUT ROWID
+"""
+
+_CATALOGS = """
+    CREATE TABLE catalogs (
+        digest TEXT PRIMARY KEY,
+        body TEXT NOT NULL
+    )
+"""
+
+_UPKEEP = """
+    ALTER TABLE sessions ADD COLUMN size_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN updated_at TEXT NOT NULL DEFAULT '';
+    ALTER TABLE sessions ADD COLUMN searchable_id INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE sessions ADD COLUMN lease_holder TEXT NOT NULL DEFAULT '';
+    ALTER TABLE sessions ADD COLUMN lease_until REAL NOT NULL DEFAULT 0;
+    UPDATE sessions SET updated_at = created_at, size_bytes = (
+        SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) FROM entries
+        WHERE entries.session_id = sessions.session_id
+    );
+    CREATE TABLE receipts (
+        session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        key TEXT NOT NULL,
+        answer TEXT NOT NULL,
+        PRIMARY KEY (session_id, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE checkpoints (
+        session_id TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL
+    );
+    CREATE TABLE passages (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        text TEXT NOT NULL
+    );
+    CREATE INDEX passages_of_session ON passages (session_id, id)
+"""
+
+PASSAGE_ENTRIES = 16
+"""Entries of a passage that is made of a transcript from before there were any."""
+
+
+def _make_passages(db: sqlite3.Connection) -> None:
+    """The searchable text of what was appended before there was any."""
+    sessions = db.execute("SELECT session_id, version FROM sessions").fetchall()
+    for session_id, version in sessions:
+        for first in range(1, version + 1, PASSAGE_ENTRIES):
+            last = min(version, first + PASSAGE_ENTRIES - 1)
+            rows = db.execute(
+                "SELECT type, body FROM entries WHERE session_id = ?"
+                " AND sequence BETWEEN ? AND ? ORDER BY sequence",
+                (session_id, first, last),
+            )
+            text = passage_of(load_entry(kind, json.loads(body)) for kind, body in rows)
+            add_passage(db, session_id, range(first, last + 1), text)
+
+
+def _make_index(db: sqlite3.Connection) -> None:
+    """The index over passages; a build of SQLite without it searches them one by one."""
+    with suppress(sqlite3.OperationalError):
+        db.execute(
+            "CREATE VIRTUAL TABLE passage_index USING fts5(text, content='passages',"
+            " content_rowid='id', detail=none, tokenize='trigram case_sensitive 1')"
+        )
+
+
+MIGRATIONS: tuple[Migration, ...] = (_SESSIONS, _CATALOGS, _UPKEEP, _make_passages, _make_index)
+"""Schema changes, oldest first; `PRAGMA user_version` counts those that were made."""
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring the tables up to date, inside a transaction. Raises `sqlite3.DatabaseError`."""
+    made = migrations_made(db)
+    for migration in MIGRATIONS[made:]:
+        if isinstance(migration, str):
+            for statement in migration.split(";"):
+                db.execute(statement)
+        else:
+            migration(db)
+    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def migrations_made(db: sqlite3.Connection) -> int:
+    """How many schema changes were made. Raises `sqlite3.DatabaseError` for those to come."""
+    made = db.execute("PRAGMA user_version").fetchone()[0]
+    if made > len(MIGRATIONS):
+        message = f"it was written by a newer version of this server (schema {made})"
+        raise sqlite3.DatabaseError(message)
+    return made
+
+
+def add_passage(db: sqlite3.Connection, session_id: str, entries: range, text: str) -> None:
+    """Keep the searchable text of entries, if there is any."""
+    if text:
+        db.execute(
+            "INSERT INTO passages (session_id, first, last, text) VALUES (?, ?, ?, ?)",
+            (session_id, entries[0], entries[-1], text),
+        )
