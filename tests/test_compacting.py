@@ -54,9 +54,7 @@ def compactor(*answers, store=None, **more) -> Compactor:
 
 
 def service_over(store):
-    made = service()
-    made.store = store
-    return made
+    return service(store)
 
 
 async def opened(compactor, view=WORK, **configure):
