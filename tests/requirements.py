@@ -153,6 +153,12 @@ REQUIREMENTS: dict[str, str] = {
         "Sessions go by age or size only when that is asked for; a deleted one is gone whole."
     ),
     # ── serving ──
+    "SERVE-1": "One program serves stdio, SSE and streamable HTTP over one store, in every "
+    "revision of the protocol from 2024-11-05 to 2026-07-28.",
+    "SERVE-4": "It listens on loopback unless told otherwise, elsewhere only with authentication; "
+    "other hosts and origins are refused, and one principal's sessions do not exist for another.",
+    "SERVE-5": "Long calls tell how far they are and can be given up over every transport; stdout "
+    "carries nothing but the protocol.",
     "SERVE-3": "What a session holds is a resource that clients of both eras can subscribe to; "
     "what a model is asked for is a prompt; arguments complete.",
     # ── hosts ──
