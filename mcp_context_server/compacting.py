@@ -167,6 +167,8 @@ class Compactor:
     """The chain of `auto`; names for which there is no summarizer are passed over."""
     instruction_files: tuple[str, ...] = ()
     """The project's instruction files, of which a section may be about compaction."""
+    heartbeat_seconds: float = 1.0
+    """How often a caller that waits hears that the work goes on."""
     _jobs: dict[str, _Job] = field(default_factory=dict[str, _Job])
     _finished: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
 
@@ -203,7 +205,7 @@ class Compactor:
         task = asyncio.create_task(attempt())
         job = self._jobs[session_id] = _Job(handle, task)
         task.add_done_callback(lambda done: self._finish(session_id, job, done))
-        return await self._waited(live, asked, job)
+        return await self._waited(live, asked, job, progress)
 
     def _is_the_agents(self, asked: Asked) -> bool:
         """Whether the calling model is to write the summary."""
@@ -275,13 +277,19 @@ class Compactor:
         job = self._jobs.get(session_id)
         return job if job is not None and not job.task.done() else None
 
-    async def _waited(self, live: Live, asked: Asked, job: _Job) -> Outcome:
+    async def _waited(self, live: Live, asked: Asked, job: _Job, progress: Progress) -> Outcome:
         """The outcome, if it comes in time. A caller that gives up takes the attempt with it."""
-        seconds = asked.wait_seconds
-        if seconds is None:
-            seconds = live.session.policy.compact_wait_seconds
+        left = asked.wait_seconds
+        if left is None:
+            left = live.session.policy.compact_wait_seconds
         try:
-            await asyncio.wait({job.task}, timeout=seconds)
+            while not job.task.done():
+                await asyncio.wait({job.task}, timeout=min(left, self.heartbeat_seconds))
+                left -= self.heartbeat_seconds
+                if left <= 0:
+                    break
+                if not job.task.done():
+                    await progress("still at it")
         except BaseException:
             job.task.cancel()
             raise
@@ -486,8 +494,10 @@ class Compactor:
                 if asked.written_by == "agent":
                     raise
                 tried.append((asked.written_by, str(error)))
-        task = _task(turn, chosen, asked, wishes)
-        for name in self._chain(asked):
+        chain = self._chain(asked)
+        prompt = _prompt(turn, chosen, wishes) if set(chain) != {"extractive"} else ""
+        task = _task(turn, chosen, asked, wishes, prompt)
+        for name in chain:
             await attempt.progress(f"summarizing ({name})")
             try:
                 with anyio.fail_after(turn.policy.summary_timeout_seconds):
@@ -632,13 +642,16 @@ def _prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
     )
 
 
-def _task(turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...]) -> SummaryTask:
+def _task(
+    turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...], prompt: str
+) -> SummaryTask:
     session = turn.session
     return SummaryTask(
         messages=chosen.replaced,
         prefix=turn.view[: _end(turn, chosen)],
-        prompt=_prompt(turn, chosen, wishes),
+        prompt=prompt,
         scope=chosen.scope,
+        covered=frozenset(session.boundary.kept if session.boundary else ()),
         instructions=wishes,
         extractive_tokens=summary_budget(turn, chosen),
         max_tokens=written_budget(turn, chosen),

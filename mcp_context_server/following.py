@@ -60,6 +60,10 @@ class Following:
         taken = await self.store.find(session_id, calls)
         return (*take_in(session, entries, taken=set(taken)).entries, _follow(mark))
 
+    def forget(self, session_id: str) -> None:
+        """Let go of a session's follower; the next look starts where the session stands."""
+        self._tails.pop(session_id, None)
+
     def check(self, path: str, format: str = "auto") -> None:
         """Raises `TranscriptUnreadable` for a path where no transcript can be."""
         try:

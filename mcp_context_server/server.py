@@ -24,6 +24,7 @@ from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
+from mcp_context_server.manifest import CACHE_HINTS, ICON
 from mcp_context_server.mirror import MemoryDirectory
 from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
 from mcp_context_server.service import ContextService
@@ -174,11 +175,13 @@ def build_server(
         title="Context",
         version=__version__,
         instructions=INSTRUCTIONS,
+        icons=[ICON],
+        cache_hints=CACHE_HINTS,
         lifespan=lifespan,
         log_level="WARNING",
         extensions=[Apps()],
     )
-    state.subscriptions = serve_subscriptions(server, state)
+    serve_subscriptions(server, state)
     serve_completions(server)
     is_complete = False
 

@@ -164,7 +164,7 @@ REQUIREMENTS: dict[str, str] = {
     "SERVE-5": "Whatever takes long tells how far it is and can be cancelled; stdout is the "
     "protocol's alone.",
     # ── hosts ──
-    "HOST-2": "`inspect` shows where a transcript's context went, as tables and as JSON.",
+    "HOST-2": "`inspect` shows where a transcript's context went: tables, JSON, and a page.",
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "
     "cut, glued, damaged and very long lines do no harm.",
     # ── safety and observability ──

@@ -5,7 +5,7 @@ after them. Its cost is that of the new entries; only an edit of the view, which
 is rare, looks at the whole of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from types import MappingProxyType
@@ -38,6 +38,7 @@ from mcp_context_server.core.edits import (
     Undo,
     apply,
     position,
+    standing,
 )
 from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
@@ -189,6 +190,8 @@ class Session:
     last_response_at: str | None = None
     revision: int = 0
     """The sequence number of the newest edit that changed the view."""
+    undone: int = 0
+    """The sequence number of the newest undo."""
     media: Media = field(default_factory=Media)
     """The images and documents in the view."""
     queued: tuple[tuple[int, Queue], ...] = ()
@@ -239,6 +242,45 @@ def fold(
             session = _with_messages(session, run)
             session, run = _with_edit(session, sequence, entry, batches), []
     return replace(_with_messages(session, run), version=version)
+
+
+def fold_all(
+    blank: Session, entries: Sequence[Entry], *, batches: Batches = MappingProxyType({})
+) -> Session:
+    """The session of a whole transcript, oldest entry first; what was undone is left out.
+
+    What the API reported before an undo, it reported of the view as it stood then.
+    """
+    undone = max((n for n, entry in enumerate(entries, 1) if isinstance(entry, Undo)), default=0)
+    start = replace(blank, undone=undone)
+    session = fold(start, standing(entries), version=len(entries), batches=batches)
+    report = _report_before_an_undo(entries)
+    if report is None or session.anchor is None:
+        return session
+    then = fold(blank, standing(entries[:report]), version=report, batches=batches)
+    if then.anchor is None:
+        return session
+    anchor = replace(session.anchor, before=then.anchor.before)
+    return replace(session, anchor=anchor, overhead=then.overhead, calibration=then.calibration)
+
+
+def _report_before_an_undo(entries: Sequence[Entry]) -> int | None:
+    """The sequence number of the newest usage report, if what it counted was undone since."""
+    numbers = range(len(entries), 0, -1)
+    report = next((number for number in numbers if _is_report(entries[number - 1])), 0)
+    since = (entry for entry in entries[report:] if isinstance(entry, Undo))
+    return report if any(entry.sequence < report for entry in since) else None
+
+
+def _is_report(entry: Entry) -> bool:
+    match entry:
+        case Message():
+            told = entry.usage if entry.model != SYNTHETIC_MODEL else None
+            return bool(told) and normalise_usage(told) is not None
+        case Recover():
+            return entry.input_tokens is not None
+        case _:
+            return isinstance(entry, ReportUsage)
 
 
 def session_window(session: Session) -> Window:
@@ -633,12 +675,14 @@ def _anchored(session: Session, anchor: Anchor) -> Session:
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:
     """A range near the end of the view exchanged; costs what the range costs."""
-    start, end = position(session.view, edit.first), position(session.view, edit.last)
+    places = session.ledger.places
+    start = position(session.view, edit.first, places)
+    end = position(session.view, edit.last, places)
     if start is None or end is None:
         return session
     old, family = session.view[start : end + 1], session.family
     tally = session.tally - tally_messages(old, family) + tally_messages(edit.messages, family)
-    view = apply(session.view, edit)
+    view = apply(session.view, edit, session.ledger.places)
     open_calls = _open_callers(view)
     named = {**session.aliases, **{old: new for new, old in edit.renamed.items()}}
     return replace(
@@ -685,7 +729,7 @@ def _cleared(session: Session, sequence: int, edit: Replace) -> Session:
 
 
 def _edited(session: Session, sequence: int, edit: Edit) -> Session:
-    view, family = apply(session.view, edit), session.family
+    view, family = apply(session.view, edit, session.ledger.places), session.family
     if view is session.view:
         return session
     gone, came = _exchanged(session.view, view)

@@ -11,7 +11,7 @@ from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAut
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.routes import build_resource_metadata_url, create_protected_resource_routes
 from mcp.server.transport_security import TransportSecuritySettings
-from pydantic import AnyHttpUrl
+from pydantic import AnyHttpUrl, ConfigDict, TypeAdapter
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.authentication import AuthenticationMiddleware
@@ -56,12 +56,9 @@ def build_app(
         sse = ServerSentEvents(server, security, closing, settings.max_request_bytes)
         routes.append(Route("/sse", guarded(sse), methods=["GET"]))
         routes.append(Mount("/messages", guarded(sse.take)))
-    if settings.auth_issuer:
-        routes += create_protected_resource_routes(
-            AnyHttpUrl(settings.auth_resource),
-            [AnyHttpUrl(settings.auth_issuer)],
-            list(settings.auth_scopes) or None,
-        )
+    if resource := _resource(settings):
+        issuer, scopes = _url(settings.auth_issuer), list(settings.auth_scopes) or None
+        routes += create_protected_resource_routes(resource, [issuer], scopes)
     return Starlette(
         routes=routes,
         middleware=_passed(settings, security, closing, verifier),
@@ -98,9 +95,17 @@ def _guarding(settings: Settings, verifier: TokenVerifier | None) -> Callable[[A
     """What makes an endpoint ask for a token, where there are any."""
     if verifier is None:
         return lambda app: app
-    metadata = (
-        build_resource_metadata_url(AnyHttpUrl(settings.auth_resource))
-        if settings.auth_issuer
-        else None
-    )
+    resource = _resource(settings)
+    metadata = build_resource_metadata_url(resource) if resource else None
     return lambda app: RequireAuthMiddleware(app, list(settings.auth_scopes), metadata)
+
+
+def _resource(settings: Settings) -> AnyHttpUrl | None:
+    """What tokens of the authorization server are made for, where there is one."""
+    return _url(settings.auth_resource) if settings.auth_issuer else None
+
+
+def _url(text: str) -> AnyHttpUrl:
+    """The URL as it is written: clients compare it letter by letter."""
+    as_written = ConfigDict(url_preserve_empty_path=True)
+    return TypeAdapter(AnyHttpUrl, config=as_written).validate_python(text)

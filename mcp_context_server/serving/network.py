@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ logger = logging.getLogger(__name__)
 BACKLOG = 2048
 """Connections that may wait to be accepted."""
 
+KEEP_ALIVE_SECONDS = 75
+"""How long a connection stays open without a request: agents think between two calls."""
+
 
 @dataclass(frozen=True, slots=True)
 class Network:
@@ -45,7 +49,12 @@ class Network:
         """Serve until `closing` is done."""
         app = build_app(server, store, closing, self.settings, self.verifier)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, timeout_graceful_shutdown=1, server_header=False
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=1,
         )
         running = _Uvicorn(config)
         logger.info("listening on %s (%s)", self.address, self.settings.transport)
@@ -81,8 +90,7 @@ def listen(settings: Settings) -> Generator[Network]:
         )
         raise InvalidInput(message)
     try:
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        sock = socket.create_server((settings.host, settings.port), family=family, backlog=BACKLOG)
+        sock = _listening(settings.host, settings.port)
     except OSError as error:
         message = (
             f"Can't listen on {settings.host} port {settings.port}: {error.strerror}. "
@@ -91,3 +99,19 @@ def listen(settings: Settings) -> Generator[Network]:
         raise InvalidInput(message) from error
     with sock:
         yield Network(settings, sock, verifier)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens. Raises `OSError`."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only where the protocol is named does the event loop send answers without delay.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        if os.name == "posix":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(BACKLOG)
+    except OSError:
+        sock.close()
+        raise
+    return sock

@@ -6,7 +6,6 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_context_server.answers import Estimable, status_of
-from mcp_context_server.core.status import standing
 from mcp_context_server.memories import current
 from mcp_context_server.results import Status, TokenEstimate
 from mcp_context_server.tools.parameters import PATH_CHARS, Name, Objects
@@ -43,5 +42,4 @@ async def context_status(
     found = await session_of(ctx, session_id)
     live, _ = await current(app(ctx).service, found)
     status = status_of(live.record, live.session, detail=detail, notice=found.notice)
-    advice = standing(live.session).advice
-    return answer(status, f"{status.percent_used} % used ({status.state}). {advice}")
+    return answer(status, f"{status.percent_used} % used ({status.state}). {status.advice}")

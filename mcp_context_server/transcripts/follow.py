@@ -98,8 +98,13 @@ class Follower:
 
     def finish(self) -> list[Event]:
         """The events of what is left when nothing more will be written."""
+        return list(self.finishing())
+
+    def finishing(self) -> Iterator[Event]:
+        """The same, one by one."""
         source = self._opened()
-        return list(source.rest()) if source is not None else []
+        if source is not None:
+            yield from source.rest()
 
     def mark(self) -> Bookmark | None:
         """Where this follower has got to, once it knows what it reads."""
