@@ -7,7 +7,7 @@ from mcp.server.mcpserver import Resolve, Sample
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from mcp_context_server.compacted import compacted_of
+from mcp_context_server.answers.compaction import compacted_of
 from mcp_context_server.compacting import Asked, Outcome, wish_of
 from mcp_context_server.core.compaction import Wish
 from mcp_context_server.errors import InvalidInput

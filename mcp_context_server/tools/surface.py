@@ -16,14 +16,11 @@ from mcp_context_server.state import App
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
 
-<<<<<<< HEAD
 
 T = TypeVar("T")
 Report = Callable[[str], Awaitable[None]]
 """Tells a client what is being done."""
 
-=======
->>>>>>> main
 Ctx = Context[App]
 
 Asking = Context[Any] | ServerRequestContext[Any]
