@@ -39,7 +39,7 @@ class CheckedTool(Tool):
         metadata = _Metadata(
             arg_model=told.arg_model,
             output_model=told.output_model,
-            output_schema=lean(resolved(told.output_schema or {})),
+            output_schema=lean(told.output_schema or {}),
         )
         changed = {"accepts": accepts, "parameters": slim(accepts), "fn_metadata": metadata}
         return tool.model_copy(update=changed)
