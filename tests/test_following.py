@@ -118,7 +118,6 @@ async def test_the_figures_are_those_of_the_last_response_and_what_came_after(ho
     assert live.session.model == "claude-sonnet-4-5"
 
 
-
 async def test_an_empty_transcript_is_followed_no_more(host):
     host.user("hi")
     async with Client(build_server(service())) as client:
