@@ -1,6 +1,6 @@
 """What the shell needs from the outside, as small protocols. No implementation here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -152,6 +152,14 @@ class SessionStore(Protocol):
 
     async def checkpoint(self, session_id: str) -> Checkpoint | None:
         """The newest checkpoint of a session, if there is one."""
+        ...
+
+    def elsewhere(self) -> AsyncGenerator[tuple[str, str]]:
+        """What other processes write, as long as it is asked for: session ids and principals.
+
+        These are hints to read again: one may come twice, and be missed where a connection
+        is lost.
+        """
         ...
 
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:

@@ -32,10 +32,12 @@ from mcp_context_server.core.intake import (
     with_ids,
     with_usage,
 )
+from mcp_context_server.core.memory import taken_over
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recall import (
     Found,
+    joined,
     original_text,
     page,
     query_words,
@@ -84,6 +86,9 @@ CACHE_BYTES = 256_000_000
 
 WORDS_ASKED = 32
 """Most words of a query that the store narrows the places down by; all of them are checked."""
+
+ENTRIES_READ = 1_000
+"""Most entries that a search reads at a time."""
 
 CALL_LOOKBACK = 16
 """Entries before a result among which its call is looked for, to tell its tool."""
@@ -169,8 +174,9 @@ class ContextService:
         """Open a session, or go on with the one of that id; whether it is new comes second."""
         session_id = opening.session_id or self.new_id()
         self._check(opening.configure)
+        parent = None
         if opening.parent_id is not None:
-            await self.load(opening.parent_id, opening.principal)
+            parent = await self.load(opening.parent_id, opening.principal)
         created = await self.store.create(self._record(session_id, opening))
         if created:
             self.changes.announce(opening.principal, session_id, ALL)
@@ -179,7 +185,19 @@ class ContextService:
             live = await self.write(session_id, opening.principal, _just(told))
         else:
             live = await self.load(session_id, opening.principal)
+        if created and parent is not None and opening.kind == "main":
+            live = await self._taken_over(live, parent)
         return await self._started(live) if created else live, created
+
+    async def _taken_over(self, live: Live, parent: Live) -> Live:
+        """The new session with a copy of its parent's memory."""
+        record, memory = live.record, parent.session.memory
+        edits = taken_over(memory, parent.record.session_id, at=self.now())
+
+        async def decide(_: Live) -> Sequence[Entry]:
+            return edits
+
+        return await self.write(record.session_id, record.principal, decide)
 
     async def _started(self, live: Live) -> Live:
         """The new session with what the hooks of its start say, unless a host tells its story."""
@@ -410,13 +428,14 @@ class ContextService:
     async def _found(self, live: Live, query: str) -> list[Found]:
         """Every place where the words of a query stand, best first."""
         session_id, family = live.record.session_id, live.session.family
+        places = await self.store.passages(session_id, query_words(query)[:WORDS_ASKED])
         found: list[Found] = []
-        for places in await self.store.passages(session_id, query_words(query)[:WORDS_ASKED]):
+        for run in joined(places, gap=CALL_LOOKBACK, most=ENTRIES_READ):
             # A result's tool is told by its call, which stands shortly before it.
-            first = max(1, places.start - CALL_LOOKBACK)
-            stored = await self.store.read(session_id, after=first - 1, until=places.stop - 1)
+            first = max(1, run.start - CALL_LOOKBACK)
+            stored = await self.store.read(session_id, after=first - 1, until=run.stop - 1)
             hits = search(stored.entries, query, family=family)
-            found += [hit for hit in hits if hit.sequence in places]
+            found += [hit for hit in hits if hit.sequence in run]
         return ranked(found)
 
     async def _referable(self, live: Live, hits: Sequence[Found]) -> list[Found]:
@@ -485,6 +504,7 @@ class ContextService:
         """
         entries = [entry for _, entry in stored.entries]
         if known and any(isinstance(entry, Undo) for entry in entries):
+            self.views.forget(stored.record.session_id)
             live = await self._keep(None, await self.store.read(stored.record.session_id))
         else:
             live = await self._keep(known, stored)
@@ -499,7 +519,6 @@ class ContextService:
         session_id = stored.record.session_id
         batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
-            self.views.forget(session_id)
             entries = [entry for _, entry in stored.entries]
             session = fold_all(self._blank(), entries, batches=batches)
         elif stored.entries:
@@ -508,15 +527,10 @@ class ContextService:
             session = known.session
         live = Live(stored.record, session)
         for gone in self._kept.put(live):
-            self._let_go(gone)
+            self._following.forget(gone)
         if is_due(stored.entries):
             await self._checkpoints.keep(session_id, session)
         return live
-
-    def _let_go(self, session_id: str) -> None:
-        """Forget what is only remembered of a session; all of it can be worked out again."""
-        self.views.forget(session_id)
-        self._following.forget(session_id)
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)

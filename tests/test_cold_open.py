@@ -4,7 +4,7 @@ from itertools import count
 
 import anyio
 import pytest
-from conversations import assistant, call, conversation, conversations, result, user
+from conversations import _alternating, assistant, call, conversation, result, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_replicas import replica
@@ -87,8 +87,13 @@ async def answers(service: ContextService, steps) -> list:
     return told
 
 
+TURNS = st.sampled_from(("t:300", "t:2500", "p:3", "k:20", "s:", "i:", "x:", "u:go on", "a:ok"))
+VIEWS = st.lists(TURNS, max_size=6).map(_alternating)
+PLAYS = st.lists(st.tuples(st.sampled_from(STEPS), VIEWS), min_size=3, max_size=8)
+
+
 @settings(max_examples=25)
-@given(st.lists(st.tuples(st.sampled_from(STEPS), conversations), min_size=3, max_size=10))
+@given(PLAYS)
 def test_eviction_never_changes_an_answer(steps):
     kept, forgetful = replica(MemoryStore(), "a"), replica(MemoryStore(), "a")
     forgetful._kept.most_bytes = 0
@@ -97,7 +102,7 @@ def test_eviction_never_changes_an_answer(steps):
 
 
 @settings(max_examples=25)
-@given(st.lists(st.tuples(st.sampled_from(STEPS), conversations), min_size=3, max_size=10))
+@given(PLAYS)
 def test_a_checkpoint_holds_all_of_a_session(steps):
     service = replica(MemoryStore(), "a")
     anyio.run(answers, service, steps)
