@@ -319,6 +319,7 @@ def memory_read_of(
         total_tokens=total,
         room_tokens=max(0, budget.total_tokens - total),
         version=memory.version,
+        origin=memory.origin or None,
         notes=tuple(notes) or None,
     )
 

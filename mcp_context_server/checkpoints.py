@@ -20,7 +20,7 @@ from mcp_context_server.ports import Checkpoint, Numbered, SessionStore
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the same transcript folds to something else than before."""
 
 MOST_ENTRIES = 1_000

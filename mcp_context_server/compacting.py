@@ -42,9 +42,8 @@ from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, o
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.language import language_of
 from mcp_context_server.core.memory_compact import NotServed, Served, serve
-from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.messages import Messages, result_text
 from mcp_context_server.core.prompts import Scope, compact_instructions, continuation
-from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.restore import (
     Content,
@@ -531,9 +530,7 @@ class Compactor:
         found: list[Content] = []
         for use in uses:
             entry = stored.get(use.last_call_id)
-            seen = ""
-            if entry is not None:
-                seen = original_text(original_of(entry[1], use.last_call_id), use.last_call_id)
+            seen = "" if entry is None else _text_read(entry[1], use.last_call_id)
             found.append(await self._content(use.path, seen, is_read=not use.changed_since_read))
         return with_files(found, turn.policy.restored_files)
 
@@ -548,6 +545,12 @@ class Compactor:
                 return Content(path, seen, "stored")
             return Content(path, text, "disk", has_changed=is_read and not is_same(seen, text))
         return Content(path, seen, "stored") if seen else Content(path, "", "gone")
+
+
+def _text_read(entry: Entry, call_id: str) -> str:
+    """The text that a reading gave; a picture has none, and is not brought back."""
+    blocks = original_of(entry, call_id).blocks
+    return next((result_text(b) for b in blocks if b.get("tool_use_id") == call_id), "")
 
 
 def _running_under(live: Live, handle: str) -> Outcome:

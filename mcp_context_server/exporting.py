@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from mcp_context_server.core.messages import (
     Block,
@@ -139,17 +139,20 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 
 
 def _picture(block: Block) -> str:
-    source = block.get("source")
-    given: Mapping[str, Any] = source if isinstance(source, dict) else {}
+    given = _source(block)
     media, data = given.get("media_type"), given.get("data")
     if not (isinstance(media, str) and isinstance(data, str) and _PICTURES.fullmatch(media)):
         return ""
     return f"data:{media};base64,{data}" if _BASE64.fullmatch(data) else ""
 
 
-def _media_words(block: Block) -> str:
+def _source(block: Block) -> Mapping[str, Any]:
     source = block.get("source")
-    given: Mapping[str, Any] = source if isinstance(source, dict) else {}
+    return cast("Mapping[str, Any]", source) if isinstance(source, dict) else {}
+
+
+def _media_words(block: Block) -> str:
+    given = _source(block)
     size = len(str(given.get("data", "")))
     return f"[{block.get('type')}: {given.get('media_type', 'unknown')}, {size:,} characters]"
 

@@ -32,6 +32,7 @@ from mcp_context_server.core.intake import (
     with_ids,
     with_usage,
 )
+from mcp_context_server.core.memory import taken_over
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recall import (
@@ -173,8 +174,9 @@ class ContextService:
         """Open a session, or go on with the one of that id; whether it is new comes second."""
         session_id = opening.session_id or self.new_id()
         self._check(opening.configure)
+        parent = None
         if opening.parent_id is not None:
-            await self.load(opening.parent_id, opening.principal)
+            parent = await self.load(opening.parent_id, opening.principal)
         created = await self.store.create(self._record(session_id, opening))
         if created:
             self.changes.announce(opening.principal, session_id, ALL)
@@ -183,7 +185,19 @@ class ContextService:
             live = await self.write(session_id, opening.principal, _just(told))
         else:
             live = await self.load(session_id, opening.principal)
+        if created and parent is not None and opening.kind == "main":
+            live = await self._taken_over(live, parent)
         return await self._started(live) if created else live, created
+
+    async def _taken_over(self, live: Live, parent: Live) -> Live:
+        """The new session with a copy of its parent's memory."""
+        record, memory = live.record, parent.session.memory
+        edits = taken_over(memory, parent.record.session_id, at=self.now())
+
+        async def decide(_: Live) -> Sequence[Entry]:
+            return edits
+
+        return await self.write(record.session_id, record.principal, decide)
 
     async def _started(self, live: Live) -> Live:
         """The new session with what the hooks of its start say, unless a host tells its story."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +36,7 @@ from mcp.types import (
 from mcp_context_server.changes import Change, Changes
 from mcp_context_server.errors import SessionNotFound
 from mcp_context_server.state import App
-from mcp_context_server.uris import session_in, uris_of
+from mcp_context_server.uris import Addresses, session_in
 from mcp_context_server.watching import Watching
 
 MOST_STREAMS = 256
@@ -82,14 +82,14 @@ class Subscriptions:
     ) -> SubscriptionsListenResult:
         """Tell of changes on the answer's own stream until the client hangs up."""
         principal = self._principal(ctx)
-        uris = params.notifications.resource_subscriptions or ()
-        _refuse_too_many(len(uris), MOST_ADDRESSES)
+        addresses = Addresses(params.notifications.resource_subscriptions or ())
+        _refuse_more_than(MOST_ADDRESSES, len(addresses))
         if self._streams[principal] >= MOST_STREAMS:
             raise MCPError(INTERNAL_ERROR, "Too many streams are open. Close one and try again.")
-        bus = _PrincipalBus(self.state.service.changes, self.lists, principal)
+        bus = _PrincipalBus(self.state.service.changes, self.lists, principal, addresses)
         self._streams[principal] += 1
         try:
-            with self.watching.of(principal, map(session_in, uris)):
+            with self.watching.of(principal, addresses.session_ids):
                 return await ListenHandler(bus)(ctx, params)
         finally:
             self._streams[principal] -= 1
@@ -100,8 +100,9 @@ class Subscriptions:
         if session_id := session_in(uri):
             await self._check(session_id, principal, uri)
         mailbox = self._mailbox(ctx, principal)
-        _refuse_too_many(len(mailbox.wanted | {uri}), MOST_ADDRESSES)
-        mailbox.want(uri)
+        if uri not in mailbox.wanted:
+            _refuse_more_than(MOST_ADDRESSES, len(mailbox.wanted) + 1)
+            mailbox.want(uri)
         return EmptyResult()
 
     async def unsubscribe(self, ctx: Requested, params: UnsubscribeRequestParams) -> EmptyResult:
@@ -133,7 +134,7 @@ class Subscriptions:
         return connection.state[key]
 
 
-def _refuse_too_many(count: int, most: int) -> None:
+def _refuse_more_than(most: int, count: int) -> None:
     if count > most:
         message = f"{count} resources are more than the {most} that can be subscribed to at once."
         raise MCPError(INVALID_PARAMS, message)
@@ -146,6 +147,7 @@ class _PrincipalBus(SubscriptionBus):
     changes: Changes
     lists: SubscriptionBus
     principal: str
+    addresses: Addresses
 
     async def publish(self, event: ServerEvent) -> None:
         """Publish what is everybody's; what changes in a session is announced where it is."""
@@ -153,7 +155,7 @@ class _PrincipalBus(SubscriptionBus):
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         def told(change: Change) -> None:
-            for uri in uris_of(change):
+            for uri in self.addresses.of(change):
                 listener(ResourceUpdated(uri))
 
         def listed(event: ServerEvent) -> None:
@@ -177,13 +179,13 @@ class _Mailbox:
     connection: Connection
     watching: Watching
     principal: str
-    wanted: set[str] = field(default_factory=set[str])
+    wanted: Addresses = field(default_factory=Addresses)
     _due: dict[str, None] = field(default_factory=dict[str, None])
     _filled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(self, changes: Changes) -> Callable[[], None]:
         """Listen, and deliver in the background, until the answer is called."""
-        stop = changes.listen(self.principal, lambda change: self._put(uris_of(change)))
+        stop = changes.listen(self.principal, self._put)
         delivery = asyncio.create_task(self._deliver())
 
         def close() -> None:
@@ -195,15 +197,16 @@ class _Mailbox:
 
     def want(self, uri: str) -> None:
         self.wanted.add(uri)
-        self.watching.see(self, self.principal, map(session_in, self.wanted))
+        if session_in(uri):
+            self.watching.see(self, self.principal, self.wanted.session_ids)
 
     def forget(self, uri: str) -> None:
         self.wanted.discard(uri)
         self._due.pop(uri, None)
-        self.watching.see(self, self.principal, map(session_in, self.wanted))
+        self.watching.see(self, self.principal, self.wanted.session_ids)
 
-    def _put(self, uris: Iterable[str]) -> None:
-        self._due.update((uri, None) for uri in uris if uri in self.wanted)
+    def _put(self, change: Change) -> None:
+        self._due.update(dict.fromkeys(self.wanted.of(change)))
         if self._due:
             self._filled.set()
 

@@ -292,6 +292,29 @@ async def test_a_client_that_does_not_read_keeps_no_writer_waiting():
         assert (await call(client, "context_status", session_id="s"))["messages"] > 0
 
 
+async def test_what_another_process_writes_is_told_while_somebody_listens(tmp_path):
+    store, elsewhere = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
+    async with Client(build_server(service(store)), mode="2026-07-28") as client:
+        await call(client, "session_open", session_id="a b")
+        other = service(elsewhere)
+        assert await told_by(client, STATUS, partial(other.append, "a b", "", [prompt()])) == STATUS
+    await store.aclose()
+    await elsewhere.aclose()
+
+
+@pytest.mark.parametrize("uri", ["context://sessions/a b/memory", f"{MEMORY}?from=1"])
+async def test_an_address_may_be_written_in_another_way(uri):
+    listener = Listener(build_server(service()))
+    async with listener.client as client:
+        await call(client, "session_open", session_id="a b")
+        await client.subscribe_resource(uri)
+        await remember(client, "a b", "x")
+        assert await listener.next() == uri
+    async with Client(build_server(service()), mode="2026-07-28") as client:
+        await call(client, "session_open", session_id="a b")
+        assert await told_by(client, uri, partial(remember, client, "a b", "x")) == uri
+
+
 async def test_more_addresses_than_anyone_reads_are_refused():
     uris = [f"context://sessions/{number}/memory" for number in range(1_025)]
     async with Client(build_server(service()), mode="2026-07-28") as client:

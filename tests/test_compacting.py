@@ -48,15 +48,9 @@ class Scripted:
 
 
 def compactor(*answers, store=None, **more) -> Compactor:
-    made = service() if store is None else service_over(store)
+    made = service(store)
     chain = {"anthropic": Scripted(list(answers))} if answers else {}
     return Compactor(made, chain or {"extractive": ExtractiveSummarizer()}, **more)
-
-
-def service_over(store):
-    made = service()
-    made.store = store
-    return made
 
 
 async def opened(compactor, view=WORK, **configure):

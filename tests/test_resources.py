@@ -210,6 +210,16 @@ async def test_a_long_transcript_comes_in_pages_that_leave_nothing_out(client):
         uri, pages = page.get("next"), pages + 1
     assert seen == list(range(1, 122))
     assert pages > 1
+    await call(client, "append_messages", session_id="s", messages=[PROMPT] * 300)
+    assert len((await read(client, f"{ONE}/transcript"))["entries"]) < 200
+    first = await read(client, f"{ONE}/transcript?from=150")
+    assert (len(first["entries"]), first["next"]) == (200, f"{ONE}/transcript?from=350")
+
+
+async def test_a_view_of_many_messages_comes_whole(client):
+    await conversation(client, *[PROMPT, SAID] * 150)
+    view = await read(client, f"{ONE}/view")
+    assert (len(view["messages"]), view["total"], "next" in view) == (300, 300, False)
 
 
 async def test_a_message_that_is_too_large_for_a_page_has_a_reference_to_the_rest(client):

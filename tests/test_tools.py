@@ -322,3 +322,16 @@ async def test_a_policy_of_the_process_is_where_sessions_start_from():
     async with Client(build_server(service(policy=policy))) as client:
         opened = await answer(client, "session_open", model="claude-sonnet-4-5")
     assert opened["thresholds"]["auto_compact"] == 160_000
+
+
+async def test_with_detail_the_status_tells_tools_files_and_growth(client):
+    usage = {"input_tokens": 900, "cache_read_input_tokens": 600, "output_tokens": 300}
+    answered = {**SAID, "usage": usage}
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND, answered])
+    status = await answer(client, "context_status", detail=True)
+    (tool,), (file,) = status["by_tool"], status["by_file"]
+    assert (tool["name"], tool["results"]) == ("Read", 1)
+    assert file == {**tool, "name": "/a.py"}
+    assert status["growth"] == [{"turn": 1, "tokens": 1500, "cached": 600}]
+    brief = await answer(client, "context_status")
+    assert not {"by_tool", "by_file", "growth"} & set(brief)

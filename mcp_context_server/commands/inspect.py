@@ -57,7 +57,7 @@ def command(
 def _show(file: Path, format: str, *, as_json: bool, html: Path | None) -> None:
     from mcp_context_server.inspection import inspect
 
-    inspection = inspect(file, format)
+    inspection = inspect(file, format, mask=_masks())
     if html is not None:
         from mcp_context_server.panel.files import write_report
 
@@ -116,7 +116,16 @@ def _export(file: Path, format: str, form: Form) -> None:
     from mcp_context_server.inspection import read_session
 
     session = read_session(file, format)
-    click.echo(exported(Conversation.of(session, title=file.stem), form), nl=False)
+    click.echo(exported(Conversation.of(session, title=file.stem), form, mask=_masks()), nl=False)
+
+
+def _masks() -> bool:
+    """Whether the settings have key-shaped strings masked."""
+    import os
+
+    from mcp_context_server.settings import from_environment
+
+    return from_environment(os.environ).policy().mask_secrets
 
 
 def _json(inspection: Inspection) -> str:

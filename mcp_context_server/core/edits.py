@@ -276,6 +276,8 @@ class Remember(Value):
     at: str | None = None
     author: Author = "agent"
     updates: tuple[SectionUpdate, ...]
+    origin: str = ""
+    """The session whose memory is taken over, where this one starts from it."""
     set_aside: tuple[Message, ...] = ()
     """The text that gave way, as it was, for `recall`."""
 

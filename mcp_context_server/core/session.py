@@ -74,7 +74,12 @@ from mcp_context_server.core.toolset import (
     with_discovered,
     with_terms,
 )
-from mcp_context_server.core.usage import SYNTHETIC_MODEL, Usage, normalise_usage
+from mcp_context_server.core.usage import (
+    SYNTHETIC_MODEL,
+    Usage,
+    normalise_usage,
+    unread_from_cache,
+)
 from mcp_context_server.core.window import Window, window
 
 Numbered = tuple[int, Entry]
@@ -122,6 +127,8 @@ class Anchor:
     """Tokens of the registered definitions that the request carried."""
     last: str | None = None
     """Id of the newest message that the report accounts for."""
+    revision: int = 0
+    """The session's when it was reported."""
 
     @property
     def tokens(self) -> int:
@@ -173,6 +180,8 @@ class Session:
     anchor: Anchor | None = None
     overhead: Overhead | None = None
     calibration: Calibration = field(default_factory=Calibration)
+    unread_tokens: int = 0
+    """Tokens that the newest report shows were cached and not read, with the view as it was."""
     largest: tuple[Contributor, ...] = ()
     open_calls: Mapping[str, Caller] = field(default_factory=lambda: MappingProxyType({}))
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -391,6 +400,7 @@ class _Totals:
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
         self.recovery, self.made_up = session.recovery, session.made_up
+        self.unread_tokens = session.unread_tokens
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
         self.growth = session.growth
         self.opening = session.opening
@@ -431,7 +441,8 @@ class _Totals:
             self._report(Anchor(usage, self.tally, tally, response, last=message.id))
 
     def _report(self, anchor: Anchor) -> None:
-        anchor = replace(anchor, tools=self.tools)
+        anchor = replace(anchor, tools=self.tools, revision=self.session.revision)
+        self.unread_tokens = _unread(self.anchor, anchor)
         if self.anchor is not None and self.anchor.tools == anchor.tools:
             self.calibration = self.calibration.observe(
                 estimated=anchor.before.total - self.anchor.base.total,
@@ -459,6 +470,7 @@ class _Totals:
             anchor=self.anchor,
             overhead=self.overhead,
             calibration=self.calibration,
+            unread_tokens=self.unread_tokens,
             largest=self.largest,
             open_calls=MappingProxyType(self.open_calls),
             responses=self.responses,
@@ -470,6 +482,13 @@ class _Totals:
             growth=self.growth,
             opening=self.opening,
         )
+
+
+def _unread(before: Anchor | None, now: Anchor) -> int:
+    """What was cached and not read, where nothing that stands here explains it."""
+    if before is None or before.revision != now.revision:
+        return 0
+    return unread_from_cache(before.usage, now.usage)
 
 
 def _grown(growth: Growth, anchor: Anchor) -> Growth:
@@ -667,10 +686,11 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
 
 
 def _anchored(session: Session, anchor: Anchor) -> Session:
-    anchor = replace(anchor, tools=session.tools_tally.total)
+    anchor = replace(anchor, tools=session.tools_tally.total, revision=session.revision)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
+    unread = _unread(session.anchor, anchor)
     growth = _grown(session.growth, anchor)
-    return replace(session, anchor=anchor, overhead=overhead, growth=growth)
+    return replace(session, anchor=anchor, overhead=overhead, unread_tokens=unread, growth=growth)
 
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:

@@ -243,7 +243,7 @@ def _memo(message: Message, family: str) -> _Memo:
 
 def _row(content: str | tuple[Block, ...], role: str, family: str) -> list[float]:
     speaker = _SPEAKER[role]
-    if len(content) == 1 and _is_text_result(content[0]):
+    if not isinstance(content, str) and len(content) == 1 and _is_text_result(content[0]):
         return _text_result_row(content[0]["content"], speaker, family)
     row = _Row(prices(family))
     row.values[_COLUMN[speaker]] = row.prices.message
@@ -256,12 +256,9 @@ def _row(content: str | tuple[Block, ...], role: str, family: str) -> list[float
     return row.values
 
 
-def _is_text_result(block: object) -> bool:
+def _is_text_result(block: Block) -> bool:
     """Whether a block is a result that holds a text and nothing else, as most results do."""
-    if not isinstance(block, dict):
-        return False
-    told = cast("Block", block)
-    return is_result(told) and isinstance(told.get("content"), str)
+    return is_result(block) and isinstance(block.get("content"), str)
 
 
 def _text_result_row(text: str, speaker: Class, family: str) -> list[float]:

@@ -29,15 +29,18 @@ class Tool:
     """Whether a model calls it; the others are for the program around the model."""
     meta: Mapping[str, Any] | None = None
     """What only hosts read of the definition."""
-
     is_core: bool = False
     """Whether hosts that defer tools should keep its definition in the prompt."""
 
     def made(self) -> McpTool:
         """The tool as the SDK registers it."""
-        always = {"anthropic/alwaysLoad": True} if self.is_core else {}
-        meta = {**always, **(self.meta or {})} or None
-        return CheckedTool.of(self.run, title=self.title, annotations=self.annotations, meta=meta)
+        kept = {"anthropic/alwaysLoad": True} if self.is_core else {}
+        return CheckedTool.of(
+            self.run,
+            title=self.title,
+            annotations=self.annotations,
+            meta={**(self.meta or {}), **kept} or None,
+        )
 
 
 def _reads() -> ToolAnnotations:
@@ -61,7 +64,7 @@ def offered() -> tuple[Tool, ...]:
     """Every tool, in the order in which they are listed."""
     return (
         Tool(estimate_tokens, "Estimate tokens", _reads()),
-        Tool(context_status, "Context status", _reads(), is_core=True, meta=PANEL_META),
+        Tool(context_status, "Context status", _reads(), meta=PANEL_META, is_core=True),
         Tool(compact, "Compact the conversation", _writes()),
         Tool(snip, "Clear tool results", _writes(idempotent_hint=True)),
         Tool(recall, "Recall originals", _reads(), is_core=True),

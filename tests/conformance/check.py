@@ -58,6 +58,7 @@ def main(directory: Path) -> int:
         targets = {
             "stdio": ("-e", f"PYTHONPATH={ROOT}", *PRODUCT),
             "http": (f"{address}/mcp",),
+            "http 2026": (f"{address}/mcp", "--protocol-era", "modern"),
             "sse": (f"{address}/sse",),
         }
         smoke = [
@@ -85,7 +86,10 @@ def served() -> Iterator[str]:
     pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     environ = {**os.environ, "MCP_CONTEXT_LOG_LEVEL": "info"}
     with subprocess.Popen(command, text=True, env=environ, **pipes) as process:
-        address = next(re.search(r"http://\S+", line) for line in process.stderr if "http" in line)
+        told = (re.search(r"http://\S+", line) for line in process.stderr)
+        address = next(filter(None, told), None)
+        if address is None:
+            sys.exit("The server did not come up.")
         draining = Thread(target=process.stderr.read)
         draining.start()
         try:

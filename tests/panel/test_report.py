@@ -109,6 +109,8 @@ async def test_it_prints_without_what_only_a_screen_needs(tab, written):
         await page.goto(written(session()))
         await page.emulate_media(media="print")
         assert await page.locator("details summary").first.is_hidden()
+        await page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert await page.get_by_text("clock_change.py", exact=True).is_visible()
         paper = "getComputedStyle(document.body).backgroundColor"
         assert await page.evaluate(paper) == "rgb(255, 255, 255)"
 

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 from clients import call
-from harness import serving
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference, ResourceUpdatedNotification
+from serving.harness import serving
 
 pytestmark = [
     pytest.mark.anyio,
