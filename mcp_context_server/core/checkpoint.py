@@ -143,4 +143,4 @@ def _read(told: Any, messages: list[Message]) -> Any:
                 return Session(**read, ledger=ledger)
             return _KINDS[kind](**read)
         case _:
-            return told
+            return cast("Any", told)
