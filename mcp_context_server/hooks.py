@@ -87,6 +87,7 @@ async def _ran(command: Sequence[str], given: bytes) -> tuple[int, bytes]:
     async with await anyio.open_process(command, stderr=stderr) as process:
         assert process.stdin
         assert process.stdout
+        output = b""
         async with anyio.create_task_group() as group:
             group.start_soon(_feed, process.stdin, given)
             output = await _beginning(process.stdout)

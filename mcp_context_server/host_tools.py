@@ -22,8 +22,10 @@ def read_host_tools(path: Path) -> dict[str, ToolRole]:
     except (OSError, ValidationError) as error:
         message = f"The host tools file {str(path)!r} can't be used: {error}"
         raise InvalidInput(message) from error
-    named = [(name, role) for roles in hosts.values() for role, ns in roles.items() for name in ns]
-    found = dict(named)
+    named: list[tuple[str, ToolRole]] = [
+        (name, role) for roles in hosts.values() for role, names in roles.items() for name in names
+    ]
+    found: dict[str, ToolRole] = dict(named)
     if twice := [name for name, role in named if found[name] != role]:
         message = f"The host tools file {str(path)!r} gives {twice[0]!r} two roles; give it one."
         raise InvalidInput(message)

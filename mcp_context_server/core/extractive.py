@@ -93,6 +93,8 @@ def within(budget: int, count: Count, write: Callable[[int], str]) -> str:
 
 
 _ATTEMPTS = 4
+_WORTH_MORE_STORY = 0.1
+"""The share of the room that must be free for the story to be written again with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +113,10 @@ class _Writer:
         titles = [f"## {n}. {title}" for n, title in enumerate(self.words.sections, 1)]
         last_title = f"## {self.words.working_set}"
         left = budget - self.count("\n\n".join((*titles, last_title))) - len(titles)
-        bodies = self._story(int(left * self.policy.story_fraction))
-        told = "\n".join(line for body in bodies.values() for line in body)
-        known = names_in(told) - names_in(self.focus)
-        bodies[3], rest = self._index(left - self.count(told), known)
+        room = int(left * self.policy.story_fraction)
+        bodies, rest, spare = self._bodies(room, left)
+        if spare > left * _WORTH_MORE_STORY:  # little to list: the story has the room
+            bodies, rest, _ = self._bodies(room + spare, left)
         parts = [
             "\n".join((title, *(bodies[n] or [self.words.none])))
             for n, title in enumerate(titles, 1)
@@ -124,23 +126,43 @@ class _Writer:
         text = neutralise("\n\n".join(parts))
         return redact(text, enabled=self.policy.mask_secrets)
 
+    def _bodies(self, room: int, left: int) -> tuple[dict[int, list[str]], list[str], int]:
+        """The nine sections' lines and the working set's, and how much of `left` they leave."""
+        bodies = self._story(room)
+        told = "\n".join(line for body in bodies.values() for line in body)
+        known = names_in(told) - names_in(self.focus)
+        spare = left - self.count(told)
+        bodies[3], rest = self._index(spare, known)
+        return bodies, rest, spare - self.count("\n".join((*bodies[3], *rest)))
+
     def _story(self, room: int) -> dict[int, list[str]]:
-        """The lines of each section but the third, within the room."""
-        offered = self._offered(room)
+        """The lines of each section but the third, within the room.
+
+        What the others leave free is the requests'.
+        """
+        most = int(room * self.policy.verbatim_requests_fraction)
+        lines, spare = self._told(room, most)
+        if spare > room * _WORTH_MORE_STORY:
+            lines, _ = self._told(room, most + spare)
+        return lines
+
+    def _told(self, room: int, most: int) -> tuple[dict[int, list[str]], int]:
+        """The lines with at most so much for the requests, and what of the room is free."""
+        offered = self._offered(most)
         kept = {n: fitted(offered[n], int(room * share), self.count) for n, share in SHARES}
         left = room - sum(self._size(offered[n], kept[n]) for n in kept)
         for n, _ in SHARES:
             size = self._size(offered[n], kept[n])
             kept[n] = fitted(offered[n], size + left, self.count)
             left -= self._size(offered[n], kept[n]) - size
-        return {n: [offered[n][i].text for i in sorted(kept[n])] for n in kept}
+        return {n: [offered[n][i].text for i in sorted(kept[n])] for n in kept}, left
 
     def _size(self, entries: Sequence[Entry], kept: Iterable[int]) -> int:
         return sum(self.count(entries[i].text + "\n") for i in kept)
 
-    def _offered(self, room: int) -> dict[int, list[Entry]]:
+    def _offered(self, most: int) -> dict[int, list[Entry]]:
         story, words, before = self.story, self.words, self.before.entries
-        requests = self._requests(room)
+        requests = self._requests(most)
         numbers = self.requests.numbers
         offered: dict[int, Iterable[Entry]] = {
             1: sections.intent(requests, words, self.focus, before.get(1, ())),
@@ -159,12 +181,9 @@ class _Writer:
             n: [_focused(entry, wanted) for entry in _once(each)] for n, each in offered.items()
         }
 
-    def _requests(self, room: int) -> sections.Asked:
-        most = min(
-            self.policy.verbatim_requests_tokens,
-            int(room * self.policy.verbatim_requests_fraction),
-        )
-        return sections.asked(self.requests.texts, room=most, count=self.count, words=self.words)
+    def _requests(self, most: int) -> sections.Asked:
+        room = min(self.policy.verbatim_requests_tokens, most)
+        return sections.asked(self.requests.texts, room=room, count=self.count, words=self.words)
 
     def _index(self, budget: int, known: frozenset[str]) -> tuple[list[str], list[str]]:
         """Lines about files and lines of the working set; earlier lines where files are theirs."""

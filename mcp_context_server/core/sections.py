@@ -43,6 +43,8 @@ class Asked:
     shown: tuple[str, ...]
     omitted: int
     """How many of the oldest, after the first, are left out for lack of room."""
+    texts: tuple[str, ...] = ()
+    """All of them, those left out as well."""
 
 
 # ── 1 and 6: what the user asked for ─────────────────────────────────────────
@@ -65,7 +67,7 @@ def asked(requests: Sequence[str], *, room: int, count: Count, words: Wording) -
         shortened(text, max(_SHORTEST_REQUEST, int(share * part)), count, words.left_out)
         for text, part in zip(kept, parts, strict=True)
     )
-    return Asked(tuple(kept), shown, omitted)
+    return Asked(tuple(kept), shown, omitted, tuple(requests))
 
 
 _SHORTEST_REQUEST = 24
@@ -90,7 +92,7 @@ def intent(
         yield Entry(f"- {words.focus}: “{one_line(focus, 300)}”", 950)
     if len(requests.whole) > 1:
         yield Entry(f"{words.first_request}:\n{quoted(requests.shown[0])}", 1000)
-    for number, text in enumerate(requests.whole[1:-1], 2 + requests.omitted):
+    for number, text in enumerate(requests.texts[1:-1], 2):
         for rule in stated_rules(text):
             line = f"- {words.rule} ({number}): “{rule.text}”"
             if line not in earlier:

@@ -11,7 +11,9 @@ _STRONG = (
     # English
     r"\b(?:never|always|do not|don'?t|must(?:n'?t)?|should(?:n't| not)|no longer|from now on"
     r"|make sure|only use|stick (?:to|with)|instead of|rather than|not allowed|forbidden|required"
-    r"|prefer|avoid|remember to|by default|whenever|every time|no need to|without (?:using|any))\b"
+    r"|prefers?|avoid|remember to|by default|whenever|every time|no need to"
+    r"|without (?:using|any))\b"
+    r"|\b(?:constraint|preference|requirement|rule|policy|decision|budget|deadline)s?:"
     # German
     r"|\b(?:niemals|nie|immer|nur noch|auf keinen fall|nicht mehr|darf(?:st)? nicht|muss|müssen"
     r"|sollst|statt|verwende|benutze|vermeide|ab jetzt|bitte kein\w*"
