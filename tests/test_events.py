@@ -53,14 +53,6 @@ def test_every_event_and_fact_of_the_code_is_listed_and_no_other():
     assert {fact for _, facts in found for fact in facts} == set(FACTS)
 
 
-def test_the_document_tells_each_of_them():
-    told = (ROOT / "docs" / "events.md").read_text(encoding="utf-8").splitlines()
-    rows = [line for line in told if line.startswith("| `")]
-    assert rows == [
-        f"| `{name}` | {what} |" for table in (EVENTS, FACTS) for name, what in table.items()
-    ]
-
-
 @pytest.fixture
 def measured(monkeypatch):
     """Counts what is emitted."""
