@@ -29,6 +29,7 @@ from mcp_context_server.core.pipeline import Plan, plan
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import Session, fold
+from mcp_context_server.core.snip import Selection, snip
 from mcp_context_server.core.turn import Moment, Turn, turn_of
 from mcp_context_server.service import ContextService, Live, Opening
 from mcp_context_server.stores.memory import MemoryStore
@@ -289,6 +290,10 @@ def against_langchain(console: Console, python: str, turn: Turn) -> None:
     faults = sum(fault.rule in ("R1", "R4") for fault in validate(view, open_tail=True))
     took = cpu_ms(lambda: fresh_plan(turn), 3)
     table.add_row("prepare_turn's plan", f"{took:.0f}", f"{done.used_tokens:,}", str(faults), "all")
+    took, left = cpu_ms(lambda: _snipped(turn), 3), _snipped(turn)
+    view = [message.wire() for message in left.view]
+    faults = sum(fault.rule in ("R1", "R4") for fault in validate(view, open_tail=True))
+    table.add_row("snip as far as it goes", f"{took:.0f}", f"{left.used:,.0f}", str(faults), "all")
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump([message.wire() for message in turn.view], file)
         file.flush()
@@ -301,6 +306,12 @@ def against_langchain(console: Console, python: str, turn: Turn) -> None:
     for name, milliseconds, left, orphans in json.loads(ran.stdout):
         table.add_row(f"LangChain {name}", f"{milliseconds:.0f}", f"{left:,}", str(orphans), "")
     console.print(table)
+
+
+def _snipped(turn: Turn) -> Turn:
+    """The turn with results cleared, the largest first, until the target or none is left."""
+    selection = Selection(free_tokens=round(turn.used) - TARGET_TOKENS)
+    return turn.after(*snip(turn, selection)[0])
 
 
 def main() -> None:

@@ -23,11 +23,12 @@ from time import perf_counter
 
 import anyio
 
+from mcp_context_server.core.bonds import received
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.messages import Message, Messages, is_result
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.recall import original_text
-from mcp_context_server.core.rules import traits_of, validate
+from mcp_context_server.core.rules import Originals, traits_of, validate
 from mcp_context_server.core.script import applied
 from mcp_context_server.results import Prepared
 from mcp_context_server.service import ContextService, Live, Opening, Wanted
@@ -77,7 +78,8 @@ async def replay(messages: Messages, window: int, record: Replay, **policy: obje
         copy, version = applied(copy, prepared.changes), prepared.version
         live = await service.load(live.record.session_id, "")
         _note(record, prepared)
-        _check(record, before, live, prepared, copy)
+        originals = await _originals(service, live, prepared)
+        _check(record, before, live, prepared, copy, originals)
     await _recall_all(service, live, messages, record)
 
 
@@ -102,13 +104,27 @@ def _note(record: Replay, prepared: Prepared) -> None:
         record.freed[stage.stage] += stage.tokens_freed
 
 
+async def _originals(service: ContextService, live: Live, prepared: Prepared) -> Originals | None:
+    """What was received, where the model binds its thinking to it and the view was edited."""
+    if not (prepared.applied and lookup(live.session.model).binds_thinking):
+        return None
+    stored = await service.store.read(live.record.session_id)
+    return received([entry for _, entry in stored.entries])
+
+
 def _check(
-    record: Replay, before: Live, live: Live, prepared: Prepared, copy: Sequence[dict]
+    record: Replay,
+    before: Live,
+    live: Live,
+    prepared: Prepared,
+    copy: Sequence[dict],
+    originals: Originals | None,
 ) -> None:
     """Count what was promised and is not so."""
     wire = [message.wire() for message in live.session.view]
     traits = traits_of(lookup(live.session.model))
-    broken = validate(wire, traits=traits, open_tail=prepared.action == "wait")
+    is_open = prepared.action == "wait"
+    broken = validate(wire, traits=traits, originals=originals, open_tail=is_open)
     record.faults["invalid"] += bool(broken)
     record.faults["differs"] += list(copy) != wire
     used, thresholds = prepared.status.used_tokens, prepared.status.thresholds

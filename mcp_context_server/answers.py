@@ -171,7 +171,7 @@ def status_of(
         advice=_full_advice(session, now),
         messages=len(session.view),
         version=session.version,
-        transcript=session.settings.transcript if detail else None,
+        transcript=(session.settings.transcript or None) if detail else None,
         notes=(*now.notes, *((notice,) if notice else ())) or None,
         formula=formula_of(session, now) if detail else None,
         edits=tuple(edit_of(n, edit) for n, edit in session.edits) if detail else None,
@@ -319,6 +319,7 @@ def memory_read_of(
         total_tokens=total,
         room_tokens=max(0, budget.total_tokens - total),
         version=memory.version,
+        origin=memory.origin or None,
         notes=tuple(notes) or None,
     )
 

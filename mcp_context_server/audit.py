@@ -116,10 +116,17 @@ def _taken(edit: Edit) -> dict[str, Any]:
 
 def _message(sequence: int, message: Message) -> dict[str, Any]:
     """A message as it is sent; where it is large, how it begins, and the way to the rest."""
-    told: dict[str, Any] = {"sequence": sequence, "type": entry_type(message)}
-    told |= {"id": message.id, "at": message.timestamp, "role": message.role}
-    extra = {"is_meta": message.is_meta or None, "model": message.model, "usage": message.usage}
-    told |= {name: value for name, value in extra.items() if value is not None}
+    known: dict[str, Any] = {
+        "sequence": sequence,
+        "type": entry_type(message),
+        "id": message.id,
+        "at": message.timestamp,
+        "role": message.role,
+        "is_meta": message.is_meta or None,
+        "model": message.model,
+        "usage": message.usage,
+    }
+    told = {name: value for name, value in known.items() if value is not None}
     content = message.wire()["content"]
     chars = len(content) if isinstance(content, str) else len(json.dumps(content))
     if chars <= MOST_CHARS:
@@ -130,7 +137,7 @@ def _message(sequence: int, message: Message) -> dict[str, Any]:
 
 def _edit(sequence: int, edit: Edit) -> dict[str, Any]:
     names = _TOLD_OF_OTHERS.get(edit.type, frozenset())
-    told = edit.model_dump(mode="json", exclude_none=True, include=set(names))
+    told: dict[str, Any] = edit.model_dump(mode="json", exclude_none=True, include=set(names))
     if isinstance(edit, Undo):
         told = {"undoes": edit.sequence}
     elif isinstance(edit, Collapse | Rewind) and edit.messages:

@@ -42,9 +42,8 @@ from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, o
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.language import language_of
 from mcp_context_server.core.memory_compact import NotServed, Served, serve
-from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.messages import Messages, result_text
 from mcp_context_server.core.prompts import Scope, compact_instructions, continuation
-from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.restore import (
     Content,
@@ -167,6 +166,8 @@ class Compactor:
     """The chain of `auto`; names for which there is no summarizer are passed over."""
     instruction_files: tuple[str, ...] = ()
     """The project's instruction files, of which a section may be about compaction."""
+    heartbeat_seconds: float = 1.0
+    """How often a caller that waits hears that the work goes on."""
     _jobs: dict[str, _Job] = field(default_factory=dict[str, _Job])
     _finished: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
 
@@ -203,7 +204,7 @@ class Compactor:
         task = asyncio.create_task(attempt())
         job = self._jobs[session_id] = _Job(handle, task)
         task.add_done_callback(lambda done: self._finish(session_id, job, done))
-        return await self._waited(live, asked, job)
+        return await self._waited(live, asked, job, progress)
 
     def _is_the_agents(self, asked: Asked) -> bool:
         """Whether the calling model is to write the summary."""
@@ -275,13 +276,19 @@ class Compactor:
         job = self._jobs.get(session_id)
         return job if job is not None and not job.task.done() else None
 
-    async def _waited(self, live: Live, asked: Asked, job: _Job) -> Outcome:
+    async def _waited(self, live: Live, asked: Asked, job: _Job, progress: Progress) -> Outcome:
         """The outcome, if it comes in time. A caller that gives up takes the attempt with it."""
-        seconds = asked.wait_seconds
-        if seconds is None:
-            seconds = live.session.policy.compact_wait_seconds
+        left = asked.wait_seconds
+        if left is None:
+            left = live.session.policy.compact_wait_seconds
         try:
-            await asyncio.wait({job.task}, timeout=seconds)
+            while not job.task.done():
+                await asyncio.wait({job.task}, timeout=min(left, self.heartbeat_seconds))
+                left -= self.heartbeat_seconds
+                if left <= 0:
+                    break
+                if not job.task.done():
+                    await progress("still at it")
         except BaseException:
             job.task.cancel()
             raise
@@ -486,8 +493,10 @@ class Compactor:
                 if asked.written_by == "agent":
                     raise
                 tried.append((asked.written_by, str(error)))
-        task = _task(turn, chosen, asked, wishes)
-        for name in self._chain(asked):
+        chain = self._chain(asked)
+        prompt = _prompt(turn, chosen, wishes) if set(chain) != {"extractive"} else ""
+        task = _task(turn, chosen, asked, wishes, prompt)
+        for name in chain:
             await attempt.progress(f"summarizing ({name})")
             try:
                 with anyio.fail_after(turn.policy.summary_timeout_seconds):
@@ -521,9 +530,7 @@ class Compactor:
         found: list[Content] = []
         for use in uses:
             entry = stored.get(use.last_call_id)
-            seen = ""
-            if entry is not None:
-                seen = original_text(original_of(entry[1], use.last_call_id), use.last_call_id)
+            seen = "" if entry is None else _text_read(entry[1], use.last_call_id)
             found.append(await self._content(use.path, seen, is_read=not use.changed_since_read))
         return with_files(found, turn.policy.restored_files)
 
@@ -538,6 +545,12 @@ class Compactor:
                 return Content(path, seen, "stored")
             return Content(path, text, "disk", has_changed=is_read and not is_same(seen, text))
         return Content(path, seen, "stored") if seen else Content(path, "", "gone")
+
+
+def _text_read(entry: Entry, call_id: str) -> str:
+    """The text that a reading gave; a picture has none, and is not brought back."""
+    blocks = original_of(entry, call_id).blocks
+    return next((result_text(b) for b in blocks if b.get("tool_use_id") == call_id), "")
 
 
 def _running_under(live: Live, handle: str) -> Outcome:
@@ -632,13 +645,16 @@ def _prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
     )
 
 
-def _task(turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...]) -> SummaryTask:
+def _task(
+    turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...], prompt: str
+) -> SummaryTask:
     session = turn.session
     return SummaryTask(
         messages=chosen.replaced,
         prefix=turn.view[: _end(turn, chosen)],
-        prompt=_prompt(turn, chosen, wishes),
+        prompt=prompt,
         scope=chosen.scope,
+        covered=frozenset(session.boundary.kept if session.boundary else ()),
         instructions=wishes,
         extractive_tokens=summary_budget(turn, chosen),
         max_tokens=written_budget(turn, chosen),

@@ -1,9 +1,11 @@
 """What a person sees in the terminal: a conversation's status, growth and largest parts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +13,7 @@ from rich.text import Text
 from mcp_context_server.hosts.registration import Standing
 from mcp_context_server.inspection import Inspection, Point
 from mcp_context_server.results import Share, Status
+from mcp_context_server.surveying import Watch, changes
 
 BAR_COLUMNS = 40
 EDIT_ROWS = 20
@@ -51,6 +54,70 @@ def show_inspection(inspection: Inspection, console: Console) -> None:
         console.print("", edits_table(inspection.status.edits))
     for place in inspection.unreadable:
         console.print(f"[yellow]Left out, line {place}[/]", highlight=False)
+
+
+def overview_table(found: Sequence[Inspection]) -> Table:
+    """One line for each conversation, and what they come to together."""
+    table = _table("Conversations", "file", "model", "turns", "tokens", "used", "compactions", "$")
+    for each in found:
+        status = each.status
+        used = Text(f"{status.percent_used} %", style=STATE_STYLES[status.state])
+        cells = (each.turns, f"{status.used_tokens:,}")
+        cuts, dollars = len(each.compactions), _dollars(each)
+        table.add_row(
+            Text(Path(each.file).name),
+            Text(status.model or each.format),
+            *map(str, cells),
+            used,
+            str(cuts),
+            "" if dollars is None else f"{dollars:,.2f}",
+        )
+    table.add_section()
+    total = sum(filter(None, map(_dollars, found)))
+    turns, cuts = sum(e.turns for e in found), sum(len(e.compactions) for e in found)
+    table.add_row(f"{len(found)} conversations", "", str(turns), "", "", str(cuts), f"{total:,.2f}")
+    return table
+
+
+def _dollars(inspection: Inspection) -> float | None:
+    """What a conversation cost; None where the price of none of its turns is known."""
+    known = [turn.dollars.total for turn in inspection.costs if turn.dollars]
+    return sum(known) if known else None
+
+
+def following(watch: Watch, console: Console, wait: Callable[[], None]) -> None:
+    """Show what fills the windows as they fill, for as long as `wait` comes back."""
+    if not console.is_terminal:
+        for _ in changes(watch, wait):
+            console.print(_now(watch, console))
+        return
+    with Live(console=console, auto_refresh=False, screen=True) as live:
+        for _ in changes(watch, wait):
+            live.update(_now(watch, console), refresh=True)
+
+
+def _now(watch: Watch, console: Console) -> RenderableType:
+    """One conversation in full, or several as a table with the newest of them below."""
+    known = [found for found in watch.told if isinstance(found, Inspection)]
+    newest = known[-1]
+    rows: list[RenderableType] = [overview_table(known), Text()] if len(known) > 1 else []
+    rows += (
+        Text(f"{newest.file} ({newest.format})", style="bold"),
+        status_panel(newest.status),
+        breakdown_table(newest.status),
+    )
+    if newest.growth:
+        shown = newest.model_copy(update={"growth": newest.growth[-LIVE_ROWS:]})
+        rows.append(growth_table(shown))
+    if newest.largest and console.height > TALL_LINES:
+        rows.append(share_table("Largest results", newest.largest[:5], newest.status.used_tokens))
+    return Group(*rows)
+
+
+LIVE_ROWS = 8
+"""The newest responses that are shown of a conversation that is followed."""
+TALL_LINES = 40
+"""From this height on the largest results are shown as well."""
 
 
 def status_panel(status: Status) -> Panel:
@@ -167,7 +234,17 @@ def host_table(found: Sequence[Standing]) -> Table:
 def _table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     for column in columns:
-        numeric = column in ("tokens", "cached", "turn", "of window", "results")
+        numeric = column in (
+            "tokens",
+            "cached",
+            "turn",
+            "turns",
+            "of window",
+            "results",
+            "used",
+            "compactions",
+            "$",
+        )
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     return table
 

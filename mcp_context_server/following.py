@@ -39,7 +39,7 @@ class Following:
     def is_current(self, session_id: str, session: Session) -> bool:
         """Whether a session has everything that its transcript says; costs one look at the file."""
         path = session.settings.transcript
-        if path is None:
+        if not path:
             return True
         tail = self._tails.get(session_id)
         known = tail is not None and _is_at(tail.follower, session.follow)
@@ -59,6 +59,10 @@ class Following:
         calls = {c for entry in entries if isinstance(entry, Message) for c in entry.calls}
         taken = await self.store.find(session_id, calls)
         return (*take_in(session, entries, taken=set(taken)).entries, _follow(mark))
+
+    def forget(self, session_id: str) -> None:
+        """Let go of a session's follower; the next look starts where the session stands."""
+        self._tails.pop(session_id, None)
 
     def check(self, path: str, format: str = "auto") -> None:
         """Raises `TranscriptUnreadable` for a path where no transcript can be."""

@@ -1,24 +1,25 @@
 """Where a conversation's context went: one transcript, read and added up."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from dataclasses import dataclass, field
+from itertools import chain, groupby, islice
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from mcp_context_server.answers import shares_of, status_of
 from mcp_context_server.core.costs import Cost
-from mcp_context_server.core.edits import Entry
 from mcp_context_server.core.intake import take_in
-from mcp_context_server.core.messages import Message, is_prompt
+from mcp_context_server.core.messages import Message
 from mcp_context_server.core.redact import redacted
 from mcp_context_server.core.session import Contributor, Session, contributors, fold
-from mcp_context_server.ledger import Cut, Response, cuts, filling, responses
+from mcp_context_server.errors import TranscriptUnreadable
+from mcp_context_server.ledger import Cut, Cuts, Response, Responses, filling
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import Share, Status
 from mcp_context_server.transcripts.base import Event, Unreadable
 from mcp_context_server.transcripts.entries import EntryWriter
-from mcp_context_server.transcripts.follow import Follower, read_events
+from mcp_context_server.transcripts.follow import Follower, check_format
 
 MOST_SHOWN = 10
 """Results that are listed."""
@@ -138,48 +139,108 @@ def inspect(path: Path, format: str = "auto", *, mask: bool = True) -> Inspectio
 
     Raises `TranscriptUnreadable`.
     """
-    events, known_format = _events(path, format)
-    entries, session = _folded(events)
-    found = sorted(contributors(session.view, session.family), key=lambda c: -c.tokens)
-    messages = [entry for entry in entries if isinstance(entry, Message)]
-    status = status_of(SessionRecord(session_id=path.stem), session, detail=True)
-    status = status.model_copy(update=dict.fromkeys(TOLD_BESIDE))
-    told = tuple(responses(entries))
-    inspection = Inspection(
-        file=str(path),
-        format=known_format,
-        status=status,
-        turns=sum(map(is_prompt, messages)),
-        responses=len({m.api_message_id or m.id for m in messages if m.role == "assistant"}),
-        growth=tuple(map(_point, told)),
-        costs=tuple(_turn_costs(told)),
-        compactions=tuple(_compactions(events, told)),
-        parts=_parts(session, status.breakdown),
-        by_tool=shares_of(found, lambda c: c.tool or "(unknown)"),
-        by_file=shares_of((c for c in found if c.path), lambda c: c.path),
-        largest=tuple(_share(c) for c in found[:MOST_SHOWN]),
-        unreadable=tuple(f"{e.position}: {e.reason}" for e in events if isinstance(e, Unreadable)),
-    )
-    return masked(inspection) if mask else inspection
+    return _read(path, format).report(mask=mask)
+
+
+def read_session(path: Path, format: str = "auto") -> Session:
+    """The session that a transcript comes to. Raises `TranscriptUnreadable`."""
+    return _read(path, format).session
+
+
+def _read(path: Path, format: str) -> "Inspector":
+    if not path.is_file():
+        missing = f"There is no file {str(path)!r}. Give the path of a transcript."
+        raise TranscriptUnreadable(missing)
+    check_format(path, format)
+    inspector = Inspector(path, format)
+    inspector.look(is_last=True)
+    return inspector
+
+
+@dataclass(slots=True)
+class Inspector:
+    """Reads a transcript as it grows, and adds it up.
+
+    What is held is the window as it is, what was said around the newest compaction, and
+    figures of the rest: a file of any size takes little memory.
+    """
+
+    path: Path
+    format: str = "auto"
+    session: Session = field(default_factory=Session)
+    _follower: Follower = field(init=False)
+    _responses: Responses = field(default_factory=Responses)
+    _cuts: Cuts = field(default_factory=Cuts)
+    _replies: set[str] = field(default_factory=set[str])
+    _calls: set[str] = field(default_factory=set[str])
+    _unreadable: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self._follower = Follower(self.path, self.format)
+
+    def look(self, *, is_last: bool = False) -> bool:
+        """Read what was added since the last look; whether anything was.
+
+        With `is_last` nothing more will be written, so that a record without its end is
+        taken for what it is. Raises `TranscriptUnreadable`.
+        """
+        events = self._follower.stream()
+        rest = chain(events, self._follower.finishing()) if is_last else events
+        has_news = False
+        while batch := tuple(islice(rest, BATCH_EVENTS)):
+            has_news = True
+            self._add(batch)
+        return has_news
+
+    def report(self, *, mask: bool = True) -> Inspection:
+        """The inspection of what was read so far."""
+        session, told = self.session, tuple(self._responses.told)
+        found = sorted(contributors(session.view, session.family), key=lambda c: -c.tokens)
+        status = status_of(SessionRecord(session_id=self.path.stem), session, detail=True)
+        status = status.model_copy(update=dict.fromkeys(TOLD_BESIDE))
+        mark = self._follower.mark()
+        inspection = Inspection(
+            file=str(self.path),
+            format=mark.format if mark else self.format,
+            status=status,
+            turns=self._responses.turn,
+            responses=len(self._replies),
+            growth=tuple(map(_point, told)),
+            costs=tuple(_turn_costs(told)),
+            compactions=tuple(_compactions(self._cuts.told(), told)),
+            parts=_parts(session, status.breakdown),
+            by_tool=shares_of(found, lambda c: c.tool or "(unknown)"),
+            by_file=shares_of((c for c in found if c.path), lambda c: c.path),
+            largest=tuple(_share(c) for c in found[:MOST_SHOWN]),
+            unreadable=tuple(self._unreadable),
+        )
+        return masked(inspection) if mask else inspection
+
+    def _add(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self._cuts.add(event)
+            if isinstance(event, Unreadable):
+                self._unreadable.append(f"{event.position}: {event.reason}")
+        told = EntryWriter(self.session).add_all(events)
+        calls = {call for entry in told if isinstance(entry, Message) for call in entry.calls}
+        entries = take_in(self.session, told, taken=calls & self._calls).entries
+        self._calls |= calls
+        start = self.session.version + 1
+        end = self.session.version + len(entries)
+        self.session = fold(self.session, enumerate(entries, start=start), version=end)
+        for entry in entries:
+            self._responses.add(entry)
+            if isinstance(entry, Message) and entry.role == "assistant":
+                self._replies.add(entry.api_message_id or entry.id)
+
+
+BATCH_EVENTS = 2_000
+"""Events that are added up at a time."""
 
 
 def masked(inspection: Inspection) -> Inspection:
     """The inspection with the key-shaped strings of every text in it masked."""
     return Inspection.model_validate(redacted(inspection.model_dump()))
-
-
-def _events(path: Path, format: str) -> tuple[list[Event], str]:
-    """Every event of a file, and the format that it is in."""
-    events = list(read_events(path, format))
-    follower = Follower(path, format)
-    follower.poll()
-    mark = follower.mark()
-    return events, mark.format if mark else format
-
-
-def _folded(events: Iterable[Event]) -> tuple[Sequence[Entry], Session]:
-    entries = take_in(Session(), EntryWriter(Session()).add_all(events)).entries
-    return entries, fold(Session(), enumerate(entries, start=1), version=len(entries))
 
 
 def _point(response: Response) -> Point:
@@ -222,8 +283,7 @@ def _spent(costs: Iterable[Cost]) -> Spent:
     )
 
 
-def _compactions(events: Iterable[Event], told: Iterable[Response]) -> Iterator[Compaction]:
-    found = tuple(cuts(events))
+def _compactions(found: Sequence[Cut], told: Iterable[Response]) -> Iterator[Compaction]:
     after = [response.usage.prompt for response in told if response.boundary is not None]
     # Where two follow each other without a response between them, it is not known whose it is.
     known = after if len(after) == len(found) else [None] * len(found)

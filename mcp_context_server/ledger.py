@@ -1,8 +1,8 @@
 """A recorded conversation's books: each response, what it cost, what each compaction lost."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from mcp_context_server.core.costs import Cost, long_written_tokens, response_cost
 from mcp_context_server.core.edits import Compact, Entry
@@ -30,23 +30,30 @@ class Response:
     """The trigger, where a compaction stands between the response before and this one."""
 
 
-def responses(entries: Iterable[Entry]) -> Iterator[Response]:
-    """Each response once, in order."""
-    turn, boundary, seen = 0, None, set[str]()
-    for entry in entries:
+@dataclass(slots=True)
+class Responses:
+    """Each response once, in order, as the entries come."""
+
+    turn: int = 0
+    told: list[Response] = field(default_factory=list[Response])
+    _boundary: str | None = None
+    _seen: set[str] = field(default_factory=set[str])
+
+    def add(self, entry: Entry) -> None:
         if isinstance(entry, Compact):
-            boundary = entry.trigger
+            self._boundary = entry.trigger
         if not isinstance(entry, Message):
-            continue
-        turn += is_prompt(entry)
+            return
+        self.turn += is_prompt(entry)
         raw, response = entry.usage or {}, entry.api_message_id or entry.id
         usage = normalise_usage(raw)
-        if usage is not None and response not in seen:
-            seen.add(response)
+        if usage is not None and response not in self._seen:
+            self._seen.add(response)
             model = lookup(entry.model or "")
             cost = response_cost(model, usage, long_written=long_written_tokens(raw))
-            yield Response(turn, entry.timestamp, usage, cost, boundary)
-            boundary = None
+            told = Response(self.turn, entry.timestamp, usage, cost, self._boundary)
+            self.told.append(told)
+            self._boundary = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +68,47 @@ class Cut:
     """Those that the shortened context did not hold."""
 
 
-def cuts(events: Iterable[base.Event]) -> Iterator[Cut]:
-    """Every compaction of a transcript, in order."""
-    turn, seen = 0, list[Message]()
-    spans: list[tuple[int, base.Compacted, list[Message]]] = []
-    for event in events:
+@dataclass(slots=True)
+class Cuts:
+    """Every compaction of a transcript, in order, as the events come.
+
+    No more is held than what was said before the newest compaction and since.
+    """
+
+    turn: int = 0
+    _done: list[Cut] = field(default_factory=list[Cut])
+    _open: tuple[int, base.Compacted, list[Message]] | None = None
+    """The newest compaction, with what stood before it."""
+    _since: list[Message] = field(default_factory=list[Message])
+
+    def add(self, event: base.Event) -> None:
         match event:
             case base.Appended(message):
-                turn += is_prompt(message)
-                seen.append(message)
+                self.turn += is_prompt(message)
+                self._since.append(message)
             case base.Compacted():
-                spans.append((turn, event, seen))
-                seen = [*_kept(event, seen)]
+                self._done = [*self.told()]
+                self._open = self.turn, event, self._since
+                self._since = [*_kept(event, self._since)]
+            case base.Restarted():
+                self._open, self._since = None, []
             case _:
                 pass
-    afters = [*(span[2] for span in spans), seen][1:]
-    for (at, event, before), after in zip(spans, afters, strict=True):
-        kept = _kept(event, before)
-        needed = references(passages(before), passages(after[len(kept) :]))
-        held = "\n".join(passage.text for passage in passages(kept))
-        yield Cut(at, event, needed, lost(held, needed))
+
+    def told(self) -> tuple[Cut, ...]:
+        """All compactions so far; what the newest lost, by what was said since."""
+        if self._open is None:
+            return tuple(self._done)
+        return (*self._done, _cut(*self._open, self._since))
+
+
+def _cut(
+    turn: int, event: base.Compacted, before: Sequence[Message], after: Sequence[Message]
+) -> Cut:
+    kept = _kept(event, before)
+    needed = references(passages(before), passages(after[len(kept) :]))
+    held = "\n".join(passage.text for passage in passages(kept))
+    return Cut(turn, event, needed, lost(held, needed))
 
 
 def _kept(event: base.Compacted, before: Sequence[Message]) -> list[Message]:

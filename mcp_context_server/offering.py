@@ -8,17 +8,14 @@ from mcp_context_server.prompting import refuse_unknown_prompts
 from mcp_context_server.prompts import add_prompts
 from mcp_context_server.resources import add_resources
 from mcp_context_server.state import App
-from mcp_context_server.tools import offered
+from mcp_context_server.tools import definitions
 
 
 def offer(server: MCPServer[App], state: App, tools: str) -> None:
     """Add the tools (`agent` or `all`), the prompts and the resources."""
     # The SDK takes tools that are made already in the constructor only.
     registered = server._tool_manager._tools  # pyright: ignore[reportPrivateUsage]
-    for tool in offered():
-        if tool.for_agents or tools == "all":
-            made = tool.made()
-            registered[made.name] = made
+    registered.update(definitions(tools))
     add_prompts(server)
     add_memory_prompts(server)
     refuse_unknown_prompts(server)

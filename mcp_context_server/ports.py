@@ -1,6 +1,6 @@
 """What the shell needs from the outside, as small protocols. No implementation here."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -154,6 +154,14 @@ class SessionStore(Protocol):
         """The newest checkpoint of a session, if there is one."""
         ...
 
+    def elsewhere(self) -> AsyncGenerator[tuple[str, str]]:
+        """What other processes write, as long as it is asked for: session ids and principals.
+
+        These are hints to read again: one may come twice, and be missed where a connection
+        is lost.
+        """
+        ...
+
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
         """Keep tool definitions under their digest, once for all sessions, durably."""
         ...
@@ -239,7 +247,10 @@ class SummaryTask:
     prefix: Messages
     """The view up to their end, as the model was sent it last."""
     prompt: str
+    """What a model is asked; empty where none is to be."""
     scope: Scope = "all"
+    covered: frozenset[str] = frozenset()
+    """Ids of messages that an earlier summary among them told of already."""
     instructions: tuple[str, ...] = ()
     extractive_tokens: int
     """Size of a summary that needs no model."""

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from mcp_context_server.compacting import ticket_of
 from mcp_context_server.core.compaction import RESTORED, Nothing, Wish, select
+from mcp_context_server.core.markers import neutralise
+from mcp_context_server.core.memory_document import summary_of
 from mcp_context_server.core.messages import Message, message_text
 from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation, summary_in
 from mcp_context_server.core.turn import turn_of
@@ -87,7 +89,7 @@ async def resume(
         str, Field(description="The session to go on from; else the newest")
     ] = "",
 ) -> str:
-    """Start from the summary that was kept of an earlier conversation."""
+    """Start from the summary and the notes that were kept of an earlier conversation."""
     if session_id:
         live = await session_of(ctx, session_id)
         return _resumed(live) or _no_summary(session_id)
@@ -110,12 +112,23 @@ async def _newest(ctx: Ctx) -> AsyncIterator[Live]:
 
 
 def _resumed(live: Live) -> str:
-    """The kept summary of a session, as a message to go on from; empty where there is none."""
+    """A message to go on from: the kept summary of a session, and its memory.
+
+    Where there is no summary, the memory stands for it; empty where there is neither.
+    """
     kept = next((m for m in reversed(live.session.view) if _is_summary(m)), None)
-    if kept is None:
+    memory = summary_of(live.session.memory)
+    summary = summary_in(message_text(kept)) if kept else memory
+    if not summary:
         return ""
     where = f"`recall` with session_id={live.record.session_id!r} finds them."
-    return continuation(summary_in(message_text(kept)), transcript=where)
+    told = continuation(summary, transcript=where)
+    return f"{told}\n\n{_notes(memory)}" if kept and memory else told
+
+
+def _notes(memory: str) -> str:
+    """A session's memory beside its summary, under a tag by which it is never taken for news."""
+    return f"Its notes:\n\n<session-memory>\n{neutralise(memory)}\n</session-memory>"
 
 
 def _is_summary(message: Message) -> bool:
@@ -124,5 +137,7 @@ def _is_summary(message: Message) -> bool:
 
 def _no_summary(session_id: str) -> str:
     which = f"session {session_id!r}" if session_id else "any session of yours"
-    message = f"No summary is kept in {which}. Use the prompt `handoff` there first."
+    message = (
+        f"Neither summary nor notes are kept in {which}. Use the prompt `handoff` there first."
+    )
     raise ContextServerError(message)

@@ -268,6 +268,8 @@ class MemoryRead(Result):
     room_tokens: int
     version: int
     """The session's version when the memory last changed."""
+    origin: str | None = None
+    """The session whose memory it started from."""
     notes: tuple[str, ...] | None = None
 
 

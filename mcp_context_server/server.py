@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from mcp.server import MCPServer
 from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
-from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase
 
 from mcp_context_server import __version__
 from mcp_context_server.apps import Apps
@@ -25,6 +24,7 @@ from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
+from mcp_context_server.manifest import CACHE_HINTS, ICON
 from mcp_context_server.mirror import MemoryDirectory
 from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
 from mcp_context_server.service import ContextService
@@ -39,10 +39,19 @@ if TYPE_CHECKING:
     from mcp_context_server.compacting import Compactor
 
 INSTRUCTIONS = """\
-Keeps track of your context window. Call context_status when work has grown long or before \
-reading something large; do what its advice says. estimate_tokens tells what a text or file \
-would cost. recall brings back, by its reference, anything that was cleared or compacted. \
-tool_search finds a tool by a few words, and loads it."""
+Takes care of your context window.
+- Work has grown long, or you are about to read something large: context_status, and do what its \
+advice says. estimate_tokens tells what a text or file would cost.
+- Tool results you no longer need: snip. A piece of work is done and the window is filling up: \
+compact, with what must not get lost as instructions; summarizer "agent" gives you a prompt and a \
+ticket, and takes both back with the summary you wrote.
+- A placeholder or a summary stands where you need the original: recall, by its reference or by \
+words.
+- Decisions, corrections and state that must outlive compaction: session_memory_update. After a \
+compaction or a restart: session_memory_read.
+- You lack a tool: tool_search.
+Leave session_id out, unless session_open gave you one."""
+"""What a host tells its model: when to call what, in under 150 words."""
 
 
 PATIENCE_SECONDS = 20.0
@@ -161,17 +170,18 @@ def build_server(
     async def lifespan(_: MCPServer[App]) -> AsyncGenerator[App]:
         yield state
 
-    ArgModelBase.model_config["extra"] = "forbid"  # an unknown argument is an error, by name
     server = MCPServer[App](
         "mcp-context-server",
         title="Context",
         version=__version__,
         instructions=INSTRUCTIONS,
+        icons=[ICON],
+        cache_hints=CACHE_HINTS,
         lifespan=lifespan,
         log_level="WARNING",
         extensions=[Apps()],
     )
-    state.subscriptions = serve_subscriptions(server, state)
+    serve_subscriptions(server, state)
     serve_completions(server)
     is_complete = False
 

@@ -8,7 +8,6 @@ were written.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,9 +20,10 @@ from pydantic import ValidationError
 
 from mcp_context_server.catalogs import Catalogs
 from mcp_context_server.changes import Changes
+from mcp_context_server.checkpoints import Checkpoints, is_due
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.deferral import AUTO, SearchMode
-from mcp_context_server.core.edits import Configure, Entry, Undo, original_of, standing
+from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
 from mcp_context_server.core.intake import (
     Intake,
     refuse_doubles,
@@ -32,17 +32,19 @@ from mcp_context_server.core.intake import (
     with_ids,
     with_usage,
 )
+from mcp_context_server.core.memory import taken_over
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recall import (
     Found,
+    joined,
     original_text,
     page,
     query_words,
     ranked,
     search,
 )
-from mcp_context_server.core.session import Session, fold
+from mcp_context_server.core.session import Session, fold, fold_all
 from mcp_context_server.core.spill import spill_appended
 from mcp_context_server.core.turn import Kind, Moment
 from mcp_context_server.errors import (
@@ -55,6 +57,7 @@ from mcp_context_server.errors import (
 )
 from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
+from mcp_context_server.kept import KeptSessions, Live
 from mcp_context_server.ports import (
     Clock,
     Countable,
@@ -78,11 +81,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SESSIONS_KEPT = 64
-"""Folded sessions kept in memory; any other is folded again from the store when asked for."""
+CACHE_BYTES = 256_000_000
+"""What folded sessions may take in memory; any other is read again when it is asked for."""
 
 WORDS_ASKED = 32
 """Most words of a query that the store narrows the places down by; all of them are checked."""
+
+ENTRIES_READ = 1_000
+"""Most entries that a search reads at a time."""
 
 CALL_LOOKBACK = 16
 """Entries before a result among which its call is looked for, to tell its tool."""
@@ -92,16 +98,6 @@ WRITE_ATTEMPTS = 100
 
 RETRY_SECONDS = 0.002
 """By how much more, at most, each of the first attempts waits for the others."""
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A session as this process knows it: who opened it, and what its transcript folds to."""
-
-    record: SessionRecord
-    session: Session
-    notice: str | None = None
-    """Why its transcript could not be followed, where it could not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +146,10 @@ class ContextService:
     hooks: HookRunner = no_hooks
     """The commands that run at a session's start and around its compactions."""
     _following: Following = field(init=False)
-    _kept: OrderedDict[str, Live] = field(default_factory=OrderedDict[str, Live])
+    cache_bytes: int = CACHE_BYTES
+    """What sessions kept in memory may take together."""
+    _checkpoints: Checkpoints = field(init=False)
+    _kept: KeptSessions = field(init=False)
     _locks: WeakValueDictionary[str, anyio.Lock] = field(
         default_factory=WeakValueDictionary[str, anyio.Lock]
     )
@@ -158,6 +157,8 @@ class ContextService:
     def __post_init__(self) -> None:
         self._following = Following(self.store)
         self.catalogs = Catalogs(self.store)
+        self._checkpoints = Checkpoints(self.store, self._blank())
+        self._kept = KeptSessions(self.cache_bytes)
 
     def now(self) -> str:
         """The time as ISO 8601, to the second."""
@@ -173,8 +174,9 @@ class ContextService:
         """Open a session, or go on with the one of that id; whether it is new comes second."""
         session_id = opening.session_id or self.new_id()
         self._check(opening.configure)
+        parent = None
         if opening.parent_id is not None:
-            await self.load(opening.parent_id, opening.principal)
+            parent = await self.load(opening.parent_id, opening.principal)
         created = await self.store.create(self._record(session_id, opening))
         if created:
             self.changes.announce(opening.principal, session_id, ALL)
@@ -183,7 +185,19 @@ class ContextService:
             live = await self.write(session_id, opening.principal, _just(told))
         else:
             live = await self.load(session_id, opening.principal)
+        if created and parent is not None and opening.kind == "main":
+            live = await self._taken_over(live, parent)
         return await self._started(live) if created else live, created
+
+    async def _taken_over(self, live: Live, parent: Live) -> Live:
+        """The new session with a copy of its parent's memory."""
+        record, memory = live.record, parent.session.memory
+        edits = taken_over(memory, parent.record.session_id, at=self.now())
+
+        async def decide(_: Live) -> Sequence[Entry]:
+            return edits
+
+        return await self.write(record.session_id, record.principal, decide)
 
     async def _started(self, live: Live) -> Live:
         """The new session with what the hooks of its start say, unless a host tells its story."""
@@ -214,10 +228,17 @@ class ContextService:
 
     async def load(self, session_id: str, principal: str) -> Live:
         """A session as it stands now. Raises `SessionNotFound`, also for another's."""
-        known = self._kept.get(session_id)
-        stored = await self.store.read(session_id, after=known.session.version if known else 0)
+        live = self._kept.get(session_id)
+        session = live.session if live else await self._checkpoints.resumed(session_id)
+        stored = await self.store.read(session_id, after=session.version if session else 0)
         if stored.record.principal != principal:
             raise SessionNotFound(session_id)
+        if session and (
+            stored.version < session.version or (live and live.record != stored.record)
+        ):
+            # It was deleted meanwhile, and another opened under its id.
+            session, stored = None, await self.store.read(session_id)
+        known = Live(stored.record, session) if session else None
         return await self._caught_up(known, stored)
 
     async def announce_from_elsewhere(self, session_id: str, principal: str) -> None:
@@ -328,6 +349,7 @@ class ContextService:
             if answer is None:
                 raise
             intake = redeemed(key, digest, answer)
+        _read_ahead(intake.entries, live.session.policy)
         return live, intake
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
@@ -406,13 +428,14 @@ class ContextService:
     async def _found(self, live: Live, query: str) -> list[Found]:
         """Every place where the words of a query stand, best first."""
         session_id, family = live.record.session_id, live.session.family
+        places = await self.store.passages(session_id, query_words(query)[:WORDS_ASKED])
         found: list[Found] = []
-        for places in await self.store.passages(session_id, query_words(query)[:WORDS_ASKED]):
+        for run in joined(places, gap=CALL_LOOKBACK, most=ENTRIES_READ):
             # A result's tool is told by its call, which stands shortly before it.
-            first = max(1, places.start - CALL_LOOKBACK)
-            stored = await self.store.read(session_id, after=first - 1, until=places.stop - 1)
+            first = max(1, run.start - CALL_LOOKBACK)
+            stored = await self.store.read(session_id, after=first - 1, until=run.stop - 1)
             hits = search(stored.entries, query, family=family)
-            found += [hit for hit in hits if hit.sequence in places]
+            found += [hit for hit in hits if hit.sequence in run]
         return ranked(found)
 
     async def _referable(self, live: Live, hits: Sequence[Found]) -> list[Found]:
@@ -445,7 +468,7 @@ class ContextService:
 
     def _check(self, configure: Configure) -> None:
         """Raises for a policy or a transcript that can't be, before anything is written."""
-        if configure.transcript is not None:
+        if configure.transcript:
             self._following.check(configure.transcript, configure.transcript_format or "auto")
         try:
             Policy.model_validate(
@@ -481,6 +504,7 @@ class ContextService:
         """
         entries = [entry for _, entry in stored.entries]
         if known and any(isinstance(entry, Undo) for entry in entries):
+            self.views.forget(stored.record.session_id)
             live = await self._keep(None, await self.store.read(stored.record.session_id))
         else:
             live = await self._keep(known, stored)
@@ -495,22 +519,29 @@ class ContextService:
         session_id = stored.record.session_id
         batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
-            self.views.forget(session_id)
-            entries = standing([entry for _, entry in stored.entries])
-            session = fold(self._blank(), entries, version=stored.version, batches=batches)
+            entries = [entry for _, entry in stored.entries]
+            session = fold_all(self._blank(), entries, batches=batches)
         elif stored.entries:
             session = fold(known.session, stored.entries, version=stored.version, batches=batches)
         else:
             session = known.session
         live = Live(stored.record, session)
-        self._kept[session_id] = live
-        self._kept.move_to_end(session_id)
-        while len(self._kept) > SESSIONS_KEPT:
-            self._kept.popitem(last=False)
+        for gone in self._kept.put(live):
+            self._following.forget(gone)
+        if is_due(stored.entries):
+            await self._checkpoints.keep(session_id, session)
         return live
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
+    """Gather what a compaction will ask of these messages, so that it has less to do at once."""
+    from mcp_context_server.core.extract import warm
+
+    messages = (entry for entry in entries if isinstance(entry, Message))
+    warm(messages, policy.names_passage_chars, policy.names_old_passage_chars)
 
 
 def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:

@@ -49,8 +49,11 @@ class Settings(BaseModel):
     tools: Literal["agent", "all"] = "all"
     """Which tools are offered."""
     transport: Literal["stdio", "sse", "http", "all"] = "stdio"
+    """How clients reach the server; `all` is HTTP and SSE, and stdio where a host started it."""
     host: str = Field(default="127.0.0.1", min_length=1)
+    """The address to listen on; one that others can reach needs authentication."""
     port: int = Field(default=8000, ge=0, le=65_535)
+    """The port to listen on; 0 takes a free one."""
     auth_token_file: Path | None = None
     """A file with the bearer tokens that HTTP clients must send, and whose each is."""
     auth_issuer: str = _URL
@@ -66,6 +69,7 @@ class Settings(BaseModel):
     auth_client_id: str = ""
     """Who this server is when it asks there."""
     auth_client_secret: SecretStr | None = None
+    """The secret that goes with it."""
     allowed_hosts: Annotated[tuple[str, ...], BeforeValidator(_names)] = ()
     """More names by which clients reach this server, as a proxy passes them on in `Host`;
     `name:*` takes any port."""
@@ -77,7 +81,10 @@ class Settings(BaseModel):
     """How long what is in flight may take once the server was asked to end."""
     session_id: str = Field(default="", max_length=200)
     """The session that the host says this process serves."""
+    cache_bytes: int = Field(default=256_000_000, ge=0)
+    """What sessions kept in memory may take together; others are read again when asked for."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least that is logged to stderr."""
 
     # ── files ────────────────────────────────────────────────────────────────
     allowed_roots: Annotated[tuple[Path, ...], BeforeValidator(_paths)] | None = None
@@ -104,7 +111,9 @@ class Settings(BaseModel):
     summary_url: str = Field(default="", pattern=r"^(https?://.+)?$")
     """An OpenAI-compatible chat endpoint that summarizes."""
     summary_key: SecretStr | None = None
+    """The key of that endpoint."""
     anthropic_api_key: SecretStr | None = None
+    """For exact counts, and summaries by the API; usually `ANTHROPIC_API_KEY`."""
 
     # ── numbers ──────────────────────────────────────────────────────────────
     tool_search: str = Field(default="", pattern=r"^(|auto|auto:(\d\d?|100)|true|false)$")

@@ -11,7 +11,6 @@ from mcp_context_server.service import ContextService
 
 if TYPE_CHECKING:
     from mcp_context_server.compacting import Compactor
-    from mcp_context_server.subscriptions import Subscriptions
 
 
 @dataclass(slots=True)
@@ -21,8 +20,6 @@ class App:
     service: ContextService
     identity: Identity
     make_compactor: Callable[[], Compactor]
-    subscriptions: Subscriptions | None = None
-    """Who asked to be told of what; `close` it before the transports end."""
     _compactor: Compactor | None = field(default=None, init=False)
 
     @property

@@ -8,7 +8,8 @@ only, and a client that reads slowly, or not at all, is waited for by nobody who
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,7 +36,7 @@ from mcp.types import (
 from mcp_context_server.changes import Change, Changes
 from mcp_context_server.errors import SessionNotFound
 from mcp_context_server.state import App
-from mcp_context_server.uris import session_in, uris_of
+from mcp_context_server.uris import Addresses, session_in
 from mcp_context_server.watching import Watching
 
 MOST_STREAMS = 256
@@ -47,7 +48,7 @@ MOST_ADDRESSES = 1024
 Requested = ServerRequestContext[App, Any]
 
 
-def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
+def serve_subscriptions(server: MCPServer[App], state: App) -> None:
     """Serve the subscriptions of both eras; made before a handshake tells of them."""
     # The SDK has no public way to serve a method but in its low-level constructor.
     lists = server._subscriptions  # pyright: ignore[reportPrivateUsage]
@@ -60,7 +61,6 @@ def serve_subscriptions(server: MCPServer[App], state: App) -> Subscriptions:
     low.add_request_handler(
         "resources/unsubscribe", UnsubscribeRequestParams, subscriptions.unsubscribe
     )
-    return subscriptions
 
 
 @dataclass(slots=True)
@@ -71,8 +71,8 @@ class Subscriptions:
     lists: SubscriptionBus
     """Where changes of what the server offers are published: those are everybody's."""
     watching: Watching = field(init=False)
-    _streams: dict[str, list[ListenHandler]] = field(default_factory=dict[str, list[ListenHandler]])
-    """The open streams, by principal."""
+    _streams: Counter[str] = field(default_factory=Counter[str])
+    """How many are open, by principal."""
 
     def __post_init__(self) -> None:
         self.watching = Watching(self.state.service)
@@ -82,20 +82,17 @@ class Subscriptions:
     ) -> SubscriptionsListenResult:
         """Tell of changes on the answer's own stream until the client hangs up."""
         principal = self._principal(ctx)
-        uris = params.notifications.resource_subscriptions or ()
-        _refuse_too_many(len(uris), MOST_ADDRESSES)
-        streams = self._streams.setdefault(principal, [])
-        if len(streams) >= MOST_STREAMS:
+        addresses = Addresses(params.notifications.resource_subscriptions or ())
+        _refuse_more_than(MOST_ADDRESSES, len(addresses))
+        if self._streams[principal] >= MOST_STREAMS:
             raise MCPError(INTERNAL_ERROR, "Too many streams are open. Close one and try again.")
-        handler = ListenHandler(_PrincipalBus(self.state.service.changes, self.lists, principal))
-        streams.append(handler)
+        bus = _PrincipalBus(self.state.service.changes, self.lists, principal, addresses)
+        self._streams[principal] += 1
         try:
-            with self.watching.of(principal, map(session_in, uris)):
-                return await handler(ctx, params)
+            with self.watching.of(principal, addresses.session_ids):
+                return await ListenHandler(bus)(ctx, params)
         finally:
-            streams.remove(handler)
-            if not streams:
-                self._streams.pop(principal, None)
+            self._streams[principal] -= 1
 
     async def subscribe(self, ctx: Requested, params: SubscribeRequestParams) -> EmptyResult:
         """Tell a connection of changes at one more address, until it closes."""
@@ -103,20 +100,15 @@ class Subscriptions:
         if session_id := session_in(uri):
             await self._check(session_id, principal, uri)
         mailbox = self._mailbox(ctx, principal)
-        _refuse_too_many(len(mailbox.wanted | {uri}), MOST_ADDRESSES)
-        mailbox.want(uri)
+        if uri not in mailbox.wanted:
+            _refuse_more_than(MOST_ADDRESSES, len(mailbox.wanted) + 1)
+            mailbox.want(uri)
         return EmptyResult()
 
     async def unsubscribe(self, ctx: Requested, params: UnsubscribeRequestParams) -> EmptyResult:
         """Tell a connection no more of changes at an address."""
         self._mailbox(ctx, self._principal(ctx)).forget(str(params.uri))
         return EmptyResult()
-
-    def close(self) -> None:
-        """End every stream the friendly way: what is due is still told, then the last frame."""
-        for handlers in list(self._streams.values()):
-            for handler in handlers:
-                handler.close()
 
     @staticmethod
     def _principal(ctx: Requested) -> str:
@@ -142,7 +134,7 @@ class Subscriptions:
         return connection.state[key]
 
 
-def _refuse_too_many(count: int, most: int) -> None:
+def _refuse_more_than(most: int, count: int) -> None:
     if count > most:
         message = f"{count} resources are more than the {most} that can be subscribed to at once."
         raise MCPError(INVALID_PARAMS, message)
@@ -155,6 +147,7 @@ class _PrincipalBus(SubscriptionBus):
     changes: Changes
     lists: SubscriptionBus
     principal: str
+    addresses: Addresses
 
     async def publish(self, event: ServerEvent) -> None:
         """Publish what is everybody's; what changes in a session is announced where it is."""
@@ -162,7 +155,7 @@ class _PrincipalBus(SubscriptionBus):
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         def told(change: Change) -> None:
-            for uri in uris_of(change):
+            for uri in self.addresses.of(change):
                 listener(ResourceUpdated(uri))
 
         def listed(event: ServerEvent) -> None:
@@ -186,13 +179,13 @@ class _Mailbox:
     connection: Connection
     watching: Watching
     principal: str
-    wanted: set[str] = field(default_factory=set[str])
+    wanted: Addresses = field(default_factory=Addresses)
     _due: dict[str, None] = field(default_factory=dict[str, None])
     _filled: asyncio.Event = field(default_factory=asyncio.Event)
 
     def open(self, changes: Changes) -> Callable[[], None]:
         """Listen, and deliver in the background, until the answer is called."""
-        stop = changes.listen(self.principal, lambda change: self._put(uris_of(change)))
+        stop = changes.listen(self.principal, self._put)
         delivery = asyncio.create_task(self._deliver())
 
         def close() -> None:
@@ -204,15 +197,16 @@ class _Mailbox:
 
     def want(self, uri: str) -> None:
         self.wanted.add(uri)
-        self.watching.see(self, self.principal, map(session_in, self.wanted))
+        if session_in(uri):
+            self.watching.see(self, self.principal, self.wanted.session_ids)
 
     def forget(self, uri: str) -> None:
         self.wanted.discard(uri)
         self._due.pop(uri, None)
-        self.watching.see(self, self.principal, map(session_in, self.wanted))
+        self.watching.see(self, self.principal, self.wanted.session_ids)
 
-    def _put(self, uris: Iterable[str]) -> None:
-        self._due.update((uri, None) for uri in uris if uri in self.wanted)
+    def _put(self, change: Change) -> None:
+        self._due.update(dict.fromkeys(self.wanted.of(change)))
         if self._due:
             self._filled.set()
 

@@ -11,6 +11,7 @@ from mcp_context_server.answers import prepared_of, snipped_of
 from mcp_context_server.audit import notice_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
+from mcp_context_server.core.bonds import received
 from mcp_context_server.core.caching import first_difference, place_breakpoints, split_system
 from mcp_context_server.core.catalog import is_marked_deferred
 from mcp_context_server.core.edits import Change, DropThinking, Edit, Entry, Replace, project
@@ -116,7 +117,8 @@ async def _planned(service: ContextService, live: Live, asked: Preparing) -> tup
     async def decide(current: Live) -> Sequence[Entry]:
         nonlocal planned
         planned = _plan(service, current, asked)
-        return (*planned.edits, *_mends(service, record.session_id, planned.session, asked))
+        mended = _mends(service, record.session_id, planned.session, asked)
+        return (*planned.edits, *(mended or await _unbound(service, current, planned)))
 
     live = await service.write(record.session_id, record.principal, decide)
     assert planned is not None
@@ -192,6 +194,27 @@ def _mends(
         service.views.mark_legal(session_id, state)
         return ()
     return mends(session.view, mended)
+
+
+async def _unbound(service: ContextService, live: Live, planned: Plan) -> tuple[Edit, ...]:
+    """What takes out thinking that no longer stands behind what it was made in.
+
+    Looked at once for each edit of the view and each undo, against what the transcript received.
+    """
+    session_id, session = live.record.session_id, planned.session
+    traits = traits_of(lookup(session.model))
+    asks = session.policy.mismatched_thinking == "ask"
+    edited = max([session.undone, *(number for number, _ in session.edits[-1:])])
+    if asks or not (traits.binds_thinking and session.tally.thinking and edited):
+        return ()
+    state = edited, session.model
+    if service.views.is_bound(session_id, state):
+        return ()
+    stored = await service.store.read(session_id)
+    originals = received([*(entry for _, entry in stored.entries), *planned.edits])
+    mended, _ = repair(session.view, traits=traits, originals=originals, open_tail=True)
+    service.views.mark_bound(session_id, state)
+    return () if mended is session.view else mends(session.view, mended)
 
 
 def _without_gone_tools(session: Session, asked: Preparing) -> Messages:

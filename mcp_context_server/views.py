@@ -37,6 +37,9 @@ class GivenViews:
     _legal: dict[str, Hashable] = field(default_factory=dict[str, Hashable])
     """What each session's view was when it was last found legal."""
 
+    _bound: dict[str, Hashable] = field(default_factory=dict[str, Hashable])
+    """What each session's view was when its thinking was last found to be bound to it."""
+
     def remember(self, session_id: str, session: Session, beside: Beside) -> None:
         """Keep a session's view as given, with what goes into the request besides."""
         known = [g for g in self._given.pop(session_id, []) if g.version != session.version]
@@ -45,6 +48,7 @@ class GivenViews:
         while len(self._given) > SESSIONS_KEPT:
             forgotten, _ = self._given.popitem(last=False)
             self._legal.pop(forgotten, None)
+            self._bound.pop(forgotten, None)
 
     def at(self, session_id: str, version: int) -> GivenView | None:
         """The view given at a version, if it is remembered."""
@@ -59,6 +63,7 @@ class GivenViews:
         """Drop what is remembered: after an undo, revisions say nothing any more."""
         self._given.pop(session_id, None)
         self._legal.pop(session_id, None)
+        self._bound.pop(session_id, None)
 
     def is_legal(self, session_id: str, state: Hashable) -> bool:
         """Whether a view of this structure was found legal; growing does not change it."""
@@ -66,3 +71,10 @@ class GivenViews:
 
     def mark_legal(self, session_id: str, state: Hashable) -> None:
         self._legal[session_id] = state
+
+    def is_bound(self, session_id: str, state: Hashable) -> bool:
+        """Whether the thinking in a view of this structure was found to be bound to it."""
+        return self._bound.get(session_id) == state
+
+    def mark_bound(self, session_id: str, state: Hashable) -> None:
+        self._bound[session_id] = state

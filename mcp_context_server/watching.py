@@ -10,6 +10,8 @@ import logging
 from collections.abc import Generator, Hashable, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import groupby, islice
+from operator import itemgetter
 
 from mcp_context_server.errors import ContextServerError, SessionNotFound
 from mcp_context_server.service import ContextService
@@ -19,8 +21,8 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 """How long a change that nobody announces goes unnoticed, at most, while somebody listens."""
 
-MOST_WATCHED = 256
-"""Sessions looked at in one round; where more are listened to, the rest is not looked at."""
+MOST_WATCHED = 64
+"""Sessions of one principal looked at in a round; of more listened to, the rest is not."""
 
 Place = tuple[str, str]
 """A principal and the id of a session of theirs."""
@@ -58,18 +60,32 @@ class Watching:
         self._seen.pop(watcher, None)
 
     def _places(self) -> list[Place]:
-        places = {place for seen in self._seen.values() for place in seen}
-        return sorted(places)[:MOST_WATCHED]
+        """Where to look, so that nobody's many sessions keep another's from being looked at."""
+        places = sorted({place for seen in self._seen.values() for place in seen})
+        by_principal = groupby(places, key=itemgetter(0))
+        return [place for _, theirs in by_principal for place in islice(theirs, MOST_WATCHED)]
 
     async def _look_around(self) -> None:
         """Look at every session again and again, until there is none to look at."""
+        hearing = asyncio.create_task(self._hear())
         try:
             while places := self._places():
                 for principal, session_id in places:
                     await self._look(principal, session_id)
                 await asyncio.sleep(self.look_seconds)
         finally:
+            hearing.cancel()
             self._round = None
+
+    async def _hear(self) -> None:
+        """Announce what the store tells of other processes, sooner than it would be seen."""
+        while True:
+            try:
+                async for session_id, principal in self.service.store.elsewhere():
+                    await self.service.announce_from_elsewhere(session_id, principal)
+            except ContextServerError as error:
+                logger.warning("what other processes write is not heard: %s", error)
+            await asyncio.sleep(self.look_seconds)
 
     async def _look(self, principal: str, session_id: str) -> None:
         from mcp_context_server.memories import current  # not needed to start up

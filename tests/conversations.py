@@ -111,6 +111,32 @@ def _unknown(n: int, value: str) -> Turn:
     return [("assistant", ({"type": "hologram", "payload": {"depth": 3}}, text("new")))]
 
 
+def _mixed(n: int, value: str) -> Turn:
+    thought = {"type": "thinking", "thinking": f"h{n}", "signature": "c2ln" * 20}
+    calls = (call(f"c{n}_0", "Bash", command="make"), call(f"c{n}_1", file_path=f"/m{n}.py"))
+    found = (result(f"c{n}_0", "made\n" * int(value)), result(f"c{n}_1", "line\n" * int(value)))
+    return [("assistant", (thought, text("both"), *calls)), ("user", (*found, text("and go on")))]
+
+
+ODD_CONTENTS = {
+    "empty": {"content": ""},
+    "blank": {"content": " \n\t"},
+    "nothing": {"content": []},
+    "missing": {},
+    "failed": {"content": "no such file", "is_error": True},
+    "texts": {"content": [text("a"), text("b" * 400)]},
+    "unknown": {"content": [text("new"), {"type": "hologram", "depth": {"of": [1, 2]}}]},
+    "surrogate": {"content": "\udcff" * 50},
+    "marker": {"content": "[Old tool result content cleared] Read (/x), 9 tokens" * 20},
+    "base64": {"content": "iVBORw0KGgoAAAANSUhEUg" * 200},
+}
+
+
+def _odd(n: int, value: str) -> Turn:
+    found = {"type": "tool_result", "tool_use_id": f"c{n}", **ODD_CONTENTS[value]}
+    return [("assistant", (call(f"c{n}", "lookup", of=[n, None, {}]),)), ("user", (found,))]
+
+
 TURNS = {
     "u": _prompt,  # "u:hi"   a person's prompt
     "a": _reply,  # "a:yo"   a reply
@@ -122,6 +148,8 @@ TURNS = {
     "r": _redacted,  # "r:"     a reply with redacted thinking
     "i": _image,  # "i:"     a prompt with an image
     "d": _picture,  # "d:"     a call whose result holds an image
+    "m": _mixed,  # "m:40"   thinking, text and two calls in one reply, text behind the results
+    "e": _odd,  # "e:blank" a call whose result holds what few expect (see ODD_CONTENTS)
     "x": _unknown,  # "x:"     a reply with a block of unknown type
 }
 
@@ -140,6 +168,8 @@ _turns = st.one_of(
     st.integers(0, 3000).map(lambda n: f"t:{n}"),
     st.integers(1, 5).map(lambda n: f"p:{n}"),
     st.integers(1, 400).map(lambda n: f"k:{n}"),
+    st.integers(0, 200).map(lambda n: f"m:{n}"),
+    st.sampled_from([f"e:{kind}" for kind in ODD_CONTENTS]),
     st.sampled_from(
         [
             "s:",
@@ -161,7 +191,7 @@ def _alternating(turns: list[str]) -> Messages:
     """A legal conversation of these turns: a prompt between two replies, and at the start."""
     spoken: list[str] = ["u:start"]
     for turn in turns:
-        if turn[0] in "ui" and spoken[-1][0] in "uitpd":
+        if turn[0] in "ui" and spoken[-1][0] in "uitpdme":
             spoken.append("a:noted")
         if turn[0] not in "ui" and spoken[-1][0] in "aksrx":
             spoken.append("u:and then?")
@@ -170,7 +200,7 @@ def _alternating(turns: list[str]) -> Messages:
 
 
 conversations = turn_lists.map(_alternating)
-"""Legal conversations: parallel and server-side calls, thinking, images, unknown blocks."""
+"""Legal conversations: parallel and server-side calls, thinking, images, odd results."""
 
 open_conversations = conversations.map(
     lambda view: (

@@ -14,14 +14,20 @@ ROOT = Path(__file__).parent.parent
 class StdioServer:
     """A spawned server after its handshake; `ended` kills it by its own id."""
 
-    def __init__(self, *arguments: str, command: tuple[str, ...] = COMMAND, **environ: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        command: tuple[str, ...] = COMMAND,
+        stderr: int = subprocess.DEVNULL,
+        **environ: str,
+    ) -> None:
         hidden = {"CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_PROJECT_DIR"}
         inherited = {k: v for k, v in os.environ.items() if k not in hidden}
         self.process = subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=stderr,
             env={**inherited, "PYTHONPATH": str(ROOT), **environ},
         )
         self.requests = 0

@@ -59,9 +59,13 @@ LAYERS = (
     ("changes", {"core"}),
     ("receipts", {"core", "errors", "ports"}),
     ("leases", {"errors", "ports"}),
+    ("kept", {"core", "errors", "ports"}),
+    ("checkpoints", {"core", "errors", "ports"}),
     (
         "service",
         {
+            "checkpoints",
+            "kept",
             "receipts",
             "core",
             "catalogs",

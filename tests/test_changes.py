@@ -2,19 +2,23 @@
 
 import asyncio
 import json
-from itertools import count
+from functools import partial
 
 import anyio
 import pytest
+from clients import call, service
 from mcp import Client, MCPError
+from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.types import ResourceUpdatedNotification
 from transcripts.claude import reply, user
 
 from mcp_context_server.changes import Change, Changes
 from mcp_context_server.core.edits import Configure, SectionUpdate
 from mcp_context_server.core.messages import Message
+from mcp_context_server.errors import StoreUnavailable
 from mcp_context_server.memories import Remembering, update_memory
 from mcp_context_server.mirror import MemoryDirectory
+from mcp_context_server.ports import Stored
 from mcp_context_server.server import build_server
 from mcp_context_server.service import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
@@ -25,16 +29,6 @@ pytestmark = [
     # What the older era subscribes with is deprecated in the SDK's client, not in its wire.
     pytest.mark.filterwarnings("ignore:resources/:mcp.MCPDeprecationWarning"),
 ]
-
-
-def service(store=None, **more) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=store or MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-        **more,
-    )
 
 
 def heard_by(service: ContextService, principal: str = "") -> list[tuple[str, set[str]]]:
@@ -156,14 +150,8 @@ class Listener:
             return await self.told.get()
 
 
-async def call(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
-
-
-async def remember(client: Client, session_id: str, content: str) -> None:
-    update = {"section": "Learnings", "content": content}
+async def remember(client: Client, session_id: str, content: str, mode: str = "replace") -> None:
+    update = {"section": "Learnings", "content": content, "mode": mode}
     await call(client, "session_memory_update", session_id=session_id, **update)
 
 
@@ -199,22 +187,49 @@ async def test_a_client_of_2026_is_told_on_its_stream():
                 assert (await anext(told)).uri == MEMORY
 
 
+async def told_by(client: Client, uri: str, write) -> str:
+    """The address that the client is told of when `write` ran."""
+    async with client.listen(resource_subscriptions=[uri]) as changes:
+        await write()
+        with anyio.fail_after(30):
+            return (await anext(aiter(changes))).uri
+
+
 @pytest.mark.requirement("MEM-4")
-@pytest.mark.parametrize("era", ["legacy", "2026-07-28"])
-async def test_a_compaction_and_a_restart_of_the_server_leave_memory_and_notices_alone(
-    era, tmp_path
-):
+async def test_a_compaction_and_a_restart_leave_the_memory_and_its_notices_alone(tmp_path):
     for text in ("before", "after"):
         store = SQLiteStore(tmp_path / "s.db")
-        async with Client(build_server(service(store)), mode=era) as client:
+        async with Client(build_server(service(store))) as client:
             await call(client, "session_open", session_id="a b")
-            messages = [prompt("find the leak").wire(), {"role": "assistant", "content": text}]
-            await call(client, "append_messages", session_id="a b", messages=messages)
-            await remember(client, "a b", text)
-            await call(client, "compact", session_id="a b", summarizer="extractive")
+            turns = [
+                {"role": role, "content": f"{text} {n} " + "word " * 3_000}
+                for n in range(8)
+                for role in ("user", "assistant")
+            ]
+            await call(client, "append_messages", session_id="a b", messages=turns)
+            done = await call(client, "compact", session_id="a b", summarizer="extractive")
+            assert done["status"] == "done"
+            uri = await told_by(client, MEMORY, partial(remember, client, "a b", text, "append"))
+            assert uri == MEMORY
             (content,) = (await client.read_resource(MEMORY)).contents
-            assert text in content.text
+            assert content.text.count("before") == 1
+            assert content.text.count("after") == (text == "after")
         await store.aclose()
+
+
+@pytest.mark.requirement("MEM-4")
+async def test_a_conversation_that_was_cleared_in_its_host_keeps_its_memory(tmp_path):
+    path = tmp_path / "host.jsonl"
+    path.write_text(json.dumps(user("u1", None, "find the leak")) + "\n")
+    async with Client(build_server(service())) as client:
+        await call(client, "session_open", session_id="a b", transcript=str(path))
+        await remember(client, "a b", "look in a.py")
+        path.write_text(json.dumps(user("u9", None, "something else")) + "\n")
+        assert (await call(client, "context_status", session_id="a b"))["messages"] == 1
+        (content,) = (await client.read_resource(MEMORY)).contents
+        assert "look in a.py" in content.text
+        uri = await told_by(client, MEMORY, partial(remember, client, "a b", "and in b.py"))
+        assert uri == MEMORY
 
 
 async def test_what_is_not_there_cannot_be_subscribed_to():
@@ -275,3 +290,84 @@ async def test_a_client_that_does_not_read_keeps_no_writer_waiting():
                 await own.append("s", "", [prompt(f"{number}")])
         goes_on.set()
         assert (await call(client, "context_status", session_id="s"))["messages"] > 0
+
+
+async def test_what_another_process_writes_is_told_while_somebody_listens(tmp_path):
+    store, elsewhere = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
+    async with Client(build_server(service(store)), mode="2026-07-28") as client:
+        await call(client, "session_open", session_id="a b")
+        other = service(elsewhere)
+        assert await told_by(client, STATUS, partial(other.append, "a b", "", [prompt()])) == STATUS
+    await store.aclose()
+    await elsewhere.aclose()
+
+
+@pytest.mark.parametrize("uri", ["context://sessions/a b/memory", f"{MEMORY}?from=1"])
+async def test_an_address_may_be_written_in_another_way(uri):
+    listener = Listener(build_server(service()))
+    async with listener.client as client:
+        await call(client, "session_open", session_id="a b")
+        await client.subscribe_resource(uri)
+        await remember(client, "a b", "x")
+        assert await listener.next() == uri
+    async with Client(build_server(service()), mode="2026-07-28") as client:
+        await call(client, "session_open", session_id="a b")
+        assert await told_by(client, uri, partial(remember, client, "a b", "x")) == uri
+
+
+async def test_more_addresses_than_anyone_reads_are_refused():
+    uris = [f"context://sessions/{number}/memory" for number in range(1_025)]
+    async with Client(build_server(service()), mode="2026-07-28") as client:
+        with pytest.raises(MCPError, match="1024"):
+            async with client.listen(resource_subscriptions=uris):
+                pass
+    async with Client(build_server(service()), mode="legacy") as client:
+        for uri in uris[:1_024]:
+            await client.subscribe_resource(uri.replace("context", "test"))
+        with pytest.raises(MCPError, match="1024"):
+            await client.subscribe_resource("test://one-more")
+
+
+async def test_a_stream_tells_also_when_a_list_changed():
+    server = build_server(service())
+    async with Client(server, mode="2026-07-28") as client:
+        listening = client.listen(tools_list_changed=True, resource_subscriptions=[MEMORY])
+        async with listening as changes:
+            bus = server._subscriptions
+            await bus.publish(ResourceUpdated(MEMORY))  # nobody's: it is not told
+            await bus.publish(ToolsListChanged())
+            with anyio.fail_after(30):
+                assert await anext(aiter(changes)) == ToolsListChanged()
+
+
+class Failing(MemoryStore):
+    """A store that can't be read while it `is_down`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_down, self.refused = False, asyncio.Queue()
+
+    async def read(self, session_id: str, *, after: int = 0) -> Stored:
+        if self.is_down:
+            self.refused.put_nowait(session_id)
+            message = "The store is on another disk. Mount it."
+            raise StoreUnavailable(message)
+        return await super().read(session_id, after=after)
+
+
+async def test_a_store_that_fails_is_told_of_and_listening_goes_on(caplog):
+    store = Failing()
+    async with Client(build_server(service(store)), mode="2026-07-28") as client:
+        await call(client, "session_open", session_id="a b")
+        async with client.listen(resource_subscriptions=[MEMORY]) as changes:
+            store.is_down = True
+            with pytest.raises(MCPError, match="Mount it") as error:
+                await client.read_resource(MEMORY)
+            assert error.value.error.code == -32603
+            with anyio.fail_after(30):  # by the reader, and by who looks after the listened-to
+                assert [await store.refused.get() for _ in range(2)] == ["a b", "a b"]
+            store.is_down = False
+            await remember(client, "a b", "x")
+            with anyio.fail_after(30):
+                assert (await anext(aiter(changes))).uri == MEMORY
+    assert "could not be looked at" in caplog.text

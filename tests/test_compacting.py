@@ -48,15 +48,9 @@ class Scripted:
 
 
 def compactor(*answers, store=None, **more) -> Compactor:
-    made = service() if store is None else service_over(store)
+    made = service(store)
     chain = {"anthropic": Scripted(list(answers))} if answers else {}
     return Compactor(made, chain or {"extractive": ExtractiveSummarizer()}, **more)
-
-
-def service_over(store):
-    made = service()
-    made.store = store
-    return made
 
 
 async def opened(compactor, view=WORK, **configure):
@@ -168,6 +162,19 @@ async def test_a_failed_summary_leaves_history_as_it_was_byte_for_byte(name):
     assert (await transcript(made))[:-1] == before
 
 
+@pytest.mark.requirement("COMP-4")
+@pytest.mark.parametrize("name", [n for n in FAILURES if isinstance(FAILURES[n], Written)])
+async def test_so_does_one_that_an_agent_or_a_host_hands_in(name):
+    made = compactor(SummaryFailed("down"))
+    live = await opened(made)
+    before = await transcript(made)
+    written = FAILURES[name]
+    for by in ("agent", "sampling"):
+        asked = Asked(summary=written.text or " ", stop_reason=written.stop_reason, written_by=by)
+        assert (await made.compact(live, asked)).status == "failed"
+        assert await transcript(made) == before
+
+
 @pytest.mark.requirement("COMP-13")
 async def test_a_summary_that_takes_too_long_is_given_up():
     async def sleep():
@@ -271,6 +278,41 @@ async def test_a_slow_summary_runs_on_is_found_finished_and_keeps_what_came_mean
     assert await elsewhere.find(now, "b_unknown") is None
 
 
+async def test_whoever_waits_hears_of_every_step_and_that_the_work_goes_on():
+    heard, go_on = [], anyio.Event()
+
+    async def slow():
+        await go_on.wait()
+        return GOOD
+
+    async def progress(doing):
+        heard.append(doing)
+        if heard.count("still at it") == 3:
+            go_on.set()
+
+    made = compactor(slow, heartbeat_seconds=0.001)
+    outcome = await made.compact(await opened(made), Asked(), progress=progress)
+    assert outcome.status == "done"
+    assert list(dict.fromkeys(heard)) == [
+        "summarizing (anthropic)",
+        "still at it",
+        "putting files back",
+        "writing it down",
+    ]
+
+
+async def test_a_client_is_sent_the_progress(client):
+    heard = []
+
+    async def progress(done, total, message):
+        heard.append((done, message))
+
+    answered = await client.call_tool("compact", {}, progress_callback=progress)
+    assert answered.structured_content["status"] == "done"
+    assert heard[0] == (1, "summarizing (extractive)")
+    assert [done for done, _ in heard] == list(range(1, len(heard) + 1))
+
+
 def _renamed(content: str):
     (message,) = conversation(f"u:{content}")
     return (message.model_copy(update={"id": content}),)
@@ -286,6 +328,23 @@ async def test_a_dry_run_shows_the_same_figures_and_changes_nothing():
     did = await made.compact(live, Asked())
     assert would.summary == did.summary
     assert would.edit.tokens_after == did.edit.tokens_after
+
+
+@pytest.mark.requirement("COMP-16")
+async def test_a_second_compaction_tells_every_request_once():
+    view = conversation("u:the parser", "t:9000", "a:parsed", "u:the docs", *["t:9000"] * 6, "a:ok")
+    made = compactor()
+    await made.compact(await opened(made, view), Asked())
+    more = [
+        m.model_copy(update={"id": f"x{m.id}"}) for m in conversation("u:ship it", *["p:3"] * 300)
+    ]
+    live, _ = await made.service.append("s", "", more)
+    summary = (await made.compact(live, Asked())).summary
+    assert [summary.count(f"> {text}") for text in ("the parser", "the docs", "ship it")] == [
+        1,
+        1,
+        1,
+    ]
 
 
 @pytest.mark.requirement("COMP-14")

@@ -313,6 +313,21 @@ async def test_the_environment_names_the_conversation(host, tmp_path):
     assert (session.session_id, session.transcript) == (SESSION, str(host.path))
 
 
+@pytest.mark.parametrize(
+    ("meta", "session"),
+    [
+        ({"vscode.conversationId": "chat-1"}, "chat-1"),
+        ({"ai.opencode/sessionID": "ses_2"}, "ses_2"),
+        ({"antigravity.google/conversation_id": "c3"}, "c3"),
+        ({"vscode.conversationId": "../../etc"}, None),
+        ({"vscode.conversationId": ""}, None),
+    ],
+)
+async def test_a_host_that_names_its_conversations_has_a_session_for_each(meta, session, tmp_path):
+    named = await found(tmp_path, meta)
+    assert (named and named.session_id, named and named.transcript) == (session, None)
+
+
 async def test_the_call_itself_tells_better_than_the_environment(host, tmp_path):
     """After a `/clear` the environment still names the old conversation."""
     host.user("hi")

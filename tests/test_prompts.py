@@ -1,37 +1,20 @@
 """The prompts and the completions, through a real MCP client in both protocol eras."""
 
-from itertools import count
-
 import pytest
+from clients import ERAS, call, service
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService, Opening
-from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.service import Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("SERVE-3")]
 
 
-def service(store=None) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=store or MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-    )
-
-
-@pytest.fixture(params=("legacy", "2026-07-28"))
+@pytest.fixture(params=ERAS)
 async def client(request):
     async with Client(build_server(service()), mode=request.param) as client:
         yield client
-
-
-async def call(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
 
 
 async def told(client: Client, prompt: str, /, **arguments: str) -> str:

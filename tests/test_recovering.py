@@ -195,8 +195,7 @@ async def test_a_refusal_is_known_again_by_another_server_of_the_session(tmp_pat
     stores = [SQLiteStore(tmp_path / "s.db") for _ in range(2)]
     servers = []
     for store in stores:
-        made = service()
-        made.store = store
+        made = service(store)
         down = Compactor(made, {"extractive": Scripted([SummaryFailed("down")])})
         servers.append(build_server(made, make_compactor=lambda down=down: down))
     async with Client(servers[0]) as one, Client(servers[1]) as two:

@@ -10,7 +10,10 @@ from benchmarks.replay import WINDOWS, Replay, replay
 pytestmark = pytest.mark.anyio
 
 TOOLS = ("Read", "Bash", "Grep", "Edit", "WebFetch", "Task", "TodoWrite", "lookup")
-THOUGHT = {"type": "thinking", "thinking": "let me see " * 20, "signature": "c2ln" * 30}
+
+
+def thought(n: int) -> dict:
+    return {"type": "thinking", "thinking": f"let me see {n} " * 20, "signature": "c2ln" * 30}
 
 
 def twin(seed: int, rounds: int = 60, model: str = "claude-sonnet-4-5") -> tuple:
@@ -23,7 +26,7 @@ def twin(seed: int, rounds: int = 60, model: str = "claude-sonnet-4-5") -> tuple
             call(f"c{n}_{i}", chance.choice(TOOLS), file_path=f"/src/f{chance.randint(0, 9)}.py")
             for i in range(chance.choice([1, 1, 1, 2, 4]))
         ]
-        said = [THOUGHT] * chance.choice([0, 0, 1]) + [text(f"step {n}")]
+        said = [thought(n)] * chance.choice([0, 0, 1]) + [text(f"step {n}")]
         view.append(assistant(*said, id=f"a{n}", **made))
         view += [assistant(block, id=f"a{n}_{i}", **made) for i, block in enumerate(calls)]
         results = [result(block["id"], found(chance)) for block in calls]

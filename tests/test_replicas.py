@@ -5,6 +5,7 @@ from itertools import count
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint as wait_all_tasks_blocked
 from conversations import user
 from mcp import Client
 from test_compacting import GOOD, WORK, Scripted, compactor
@@ -16,7 +17,9 @@ from mcp_context_server.errors import InvalidInput, VersionConflict
 from mcp_context_server.server import build_server, open_store
 from mcp_context_server.service import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.stores.notices import Announcer
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.watching import Watching
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("STORE-1")]
 
@@ -145,3 +148,54 @@ async def test_a_server_that_died_at_it_holds_nobody_up_for_long():
     live, _ = await made.service.append("s", "", WORK)
     await made.service.store.lease("s", "b_dead", seconds=0)
     assert (await made.compact(live, Asked())).status == "done"
+
+
+# ── what one server writes, another's listeners are told ─────────────────────
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_listeners_of_another_server_are_told_at_once(request, kind, tmp_path):
+    url = f"sqlite:///{tmp_path}/s.db"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres").new_database()
+    stores = [open_store(url) for _ in range(2)]
+    one, other = (replica(store, name) for store, name in zip(stores, "ab", strict=True))
+    await one.open(Opening(session_id="s"))
+    told, heard = anyio.Event(), []
+
+    def listener(change):
+        heard.append(change.session_id)
+        told.set()
+
+    watching = Watching(other, look_seconds=1_000)
+    stop = other.changes.listen("", listener)
+    with watching.of("", ["another"]), anyio.fail_after(20):
+        number = 0
+        while not told.is_set():  # a notice may be missed until the listener listens
+            await one.append("s", "", (user(f"hi {number}"),))
+            number += 1
+            with anyio.move_on_after(1):
+                await told.wait()
+    stop()
+    assert set(heard) == {"s"}
+    await wait_all_tasks_blocked()
+    for store in stores:
+        await store.aclose()
+
+
+async def test_notices_are_gathered_and_cut_to_size():
+    sent = []
+
+    async def send(payload):
+        sent.append(payload)
+
+    one, other = Announcer(send), Announcer(send)
+    places = {(f"session {n} " + "x" * 300, "me") for n in range(100)}
+    for place in (*places, *places):
+        one.tell(*place)
+    await one.aclose()
+    assert len(sent) > 1
+    assert max(map(len, sent)) < 8_000
+    assert {place for payload in sent for place in other.heard(payload)} == places
+    assert [one.heard(payload) for payload in sent] == [()] * len(sent)
+    assert other.heard("nonsense") == other.heard("[1]") == ()

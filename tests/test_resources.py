@@ -1,39 +1,24 @@
 """The resources, through a real MCP client in memory, in both protocol eras."""
 
 import json
-from itertools import count
 
+import anyio
 import pytest
+from clients import ERAS, call, service
 from mcp import Client, MCPError
+from mcp.types import ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult
 
 from mcp_context_server.core.messages import Message
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService, Opening
-from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server.service import Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("SERVE-3")]
 
 
-def service(store=None, **more) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=store or MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-        **more,
-    )
-
-
-@pytest.fixture(params=("legacy", "2026-07-28"))
+@pytest.fixture(params=ERAS)
 async def client(request):
     async with Client(build_server(service()), mode=request.param) as client:
         yield client
-
-
-async def call(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
 
 
 async def read(client: Client, uri: str) -> dict:
@@ -80,6 +65,24 @@ async def test_what_is_listed_says_what_it_is_and_is_the_same_each_time(client):
         assert told.mime_type
 
 
+async def test_lists_may_be_kept_for_a_while_and_what_is_read_may_not():
+    async with Client(build_server(service())) as client:
+        await conversation(client)
+        lists = [
+            await client.list_resources(),
+            await client.list_resource_templates(),
+            await client.list_prompts(),
+            await client.list_tools(),
+        ]
+        assert {(told.ttl_ms, told.cache_scope) for told in lists} == {(3_600_000, "public")}
+        (memory, view) = [
+            await client.read_resource(f"{ONE}/{part}") for part in ("memory", "view")
+        ]
+        assert {(told.ttl_ms, told.cache_scope) for told in (memory, view)} == {(0, "private")}
+        (icon,) = client.server_info.icons
+        assert icon.src.startswith("data:image/svg+xml;base64,")
+
+
 async def test_sessions_are_listed_newest_first_with_a_title_and_their_address(client):
     await call(client, "session_open", session_id="a b")
     messages = [
@@ -119,6 +122,23 @@ async def test_many_sessions_come_in_pages_that_hold_each_once():
             seen += [session["session_id"] for session in page["sessions"]]
             uri = page.get("next")
         assert seen == [f"s/{number}" for number in reversed(range(45))]
+
+
+async def test_a_long_list_tells_of_its_progress_and_can_be_given_up():
+    own, told = service(), []
+    for number in range(3):
+        await own.open(Opening(session_id=f"s{number}"))
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, total))
+
+    async with Client(build_server(own)) as client:
+        asked = ReadResourceRequest(params=ReadResourceRequestParams(uri="context://sessions"))
+        await client.session.send_request(asked, ReadResourceResult, progress_callback=progress)
+        with anyio.move_on_after(0):
+            await client.read_resource("context://sessions")
+        await call(client, "context_status", session_id="s0")
+    assert told == [(0, 3), (1, 3), (2, 3)]
 
 
 async def test_the_status_is_that_of_the_tool_with_its_formula(client):
@@ -190,6 +210,16 @@ async def test_a_long_transcript_comes_in_pages_that_leave_nothing_out(client):
         uri, pages = page.get("next"), pages + 1
     assert seen == list(range(1, 122))
     assert pages > 1
+    await call(client, "append_messages", session_id="s", messages=[PROMPT] * 300)
+    assert len((await read(client, f"{ONE}/transcript"))["entries"]) < 200
+    first = await read(client, f"{ONE}/transcript?from=150")
+    assert (len(first["entries"]), first["next"]) == (200, f"{ONE}/transcript?from=350")
+
+
+async def test_a_view_of_many_messages_comes_whole(client):
+    await conversation(client, *[PROMPT, SAID] * 150)
+    view = await read(client, f"{ONE}/view")
+    assert (len(view["messages"]), view["total"], "next" in view) == (300, 300, False)
 
 
 async def test_a_message_that_is_too_large_for_a_page_has_a_reference_to_the_rest(client):

@@ -2,16 +2,16 @@
 
 import sqlite3
 from contextlib import closing
-from itertools import count
 
 import pytest
+from calls import ERAS, answer, refusal, service
 from mcp import Client
 
 from mcp_context_server.answers import status_of
 from mcp_context_server.core.deferral import SearchMode
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service import Opening
 from mcp_context_server.settings import from_environment
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
@@ -19,7 +19,6 @@ from mcp_context_server.toolbox import Registering, find_tools, register_tools
 
 pytestmark = pytest.mark.anyio
 
-ERAS = ("legacy", "2026-07-28")
 MODEL = "claude-sonnet-4-5"
 
 OPEN = {
@@ -42,16 +41,6 @@ def deferred(*tools: dict) -> list[dict]:
     return [{**tool, "defer_loading": True} for tool in tools]
 
 
-def service(store=None, **more) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=store or MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-        **more,
-    )
-
-
 def sized(name: str, tokens: int, **more: object) -> dict:
     """A definition of about so many tokens."""
     return {"name": name, "description": "word " * tokens, **more}
@@ -61,18 +50,6 @@ def sized(name: str, tokens: int, **more: object) -> dict:
 async def client(request):
     async with Client(build_server(service()), mode=request.param) as client:
         yield client
-
-
-async def answer(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
-
-
-async def refusal(client: Client, tool: str, /, **arguments) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return result.content[0].text
 
 
 async def find(client: Client, query: str, **more) -> dict:

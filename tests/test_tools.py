@@ -1,51 +1,25 @@
 """The tools, through a real MCP client in memory, in both protocol eras."""
 
 import json
-from itertools import count
 
 import pytest
+from calls import ERAS, answer, refusal, service
 from mcp import Client
 
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.errors import CountUnavailable
 from mcp_context_server.ports import Countable
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.stores.memory import MemoryStore
-from mcp_context_server.tools.schema import slim
 
 pytestmark = pytest.mark.anyio
-
-ERAS = ("legacy", "2026-07-28")
-
-
-def service(**more) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-        **more,
-    )
 
 
 @pytest.fixture(params=ERAS)
 async def client(request):
     async with Client(build_server(service()), mode=request.param) as client:
         yield client
-
-
-async def answer(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
-
-
-async def refusal(client: Client, tool: str, /, **arguments) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return result.content[0].text
 
 
 PROMPT = {"role": "user", "content": "find the leak"}
@@ -321,40 +295,6 @@ async def test_a_message_of_one_id_and_other_content_is_refused(client):
     assert "'p1'" in text
 
 
-async def test_every_tool_has_a_title_a_description_annotations_and_both_schemas(client):
-    for tool in (await client.list_tools()).tools:
-        assert tool.title
-        assert tool.description
-        assert tool.annotations.read_only_hint is not None
-        assert tool.input_schema["additionalProperties"] is False
-        assert tool.output_schema["properties"]["session_id"]
-
-
-async def test_definitions_say_nothing_that_costs_tokens_for_nothing(client):
-    for tool in (await client.list_tools()).tools:
-        told = json.dumps(tool.input_schema)
-        for waste in ('"title": "', '"default": ""', '"default": false', '"null"'):
-            assert waste not in told, (tool.name, waste)
-
-
-async def test_a_slim_schema_takes_what_the_full_one_takes():
-    full = {
-        "title": "X",
-        "properties": {
-            "title": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
-            "many": {"items": {"additionalProperties": True, "title": "I"}, "title": "Many"},
-            "either": {"anyOf": [{"type": "string"}, {"type": "array"}], "default": "x"},
-        },
-    }
-    assert slim(full) == {
-        "properties": {
-            "title": {"type": "string"},
-            "many": {"items": {}},
-            "either": {"anyOf": [{"type": "string"}, {"type": "array"}], "default": "x"},
-        }
-    }
-
-
 async def test_only_the_agents_tools_are_offered_on_demand():
     async with Client(build_server(service(), tools="agent")) as client:
         names = [tool.name for tool in (await client.list_tools()).tools]
@@ -382,3 +322,16 @@ async def test_a_policy_of_the_process_is_where_sessions_start_from():
     async with Client(build_server(service(policy=policy))) as client:
         opened = await answer(client, "session_open", model="claude-sonnet-4-5")
     assert opened["thresholds"]["auto_compact"] == 160_000
+
+
+async def test_with_detail_the_status_tells_tools_files_and_growth(client):
+    usage = {"input_tokens": 900, "cache_read_input_tokens": 600, "output_tokens": 300}
+    answered = {**SAID, "usage": usage}
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND, answered])
+    status = await answer(client, "context_status", detail=True)
+    (tool,), (file,) = status["by_tool"], status["by_file"]
+    assert (tool["name"], tool["results"]) == ("Read", 1)
+    assert file == {**tool, "name": "/a.py"}
+    assert status["growth"] == [{"turn": 1, "tokens": 1500, "cached": 600}]
+    brief = await answer(client, "context_status")
+    assert not {"by_tool", "by_file", "growth"} & set(brief)

@@ -19,13 +19,12 @@ from mcp_context_server.core.messages import (
     is_prompt,
     message_text,
     nested_blocks,
-    walk_blocks,
 )
 from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.session import Session, fixed_tokens, used_tokens
 from mcp_context_server.core.text import Count
-from mcp_context_server.core.tokens import tally_messages, tally_text
+from mcp_context_server.core.tokens import message_tokens, tally_text
 from mcp_context_server.core.turn import Turn
 
 
@@ -129,7 +128,7 @@ def _is_waiting(message: Message) -> bool:
 
 
 def _is_ours(message: Message) -> bool:
-    return bool((message.model_extra or {}).get(RESTORED))
+    return message.is_meta and bool((message.model_extra or {}).get(RESTORED))
 
 
 RESTORED = "compaction"
@@ -308,7 +307,8 @@ def _is_old(unit: _Unit) -> bool:
 
 def tokens_of(session: Session, messages: Iterable[Message]) -> float:
     """What messages take in this session, corrected as its estimates are."""
-    return session.calibration.factor * tally_messages(messages, session.family).total
+    family = session.family
+    return session.calibration.factor * sum(message_tokens(m, family) for m in messages)
 
 
 def counter(session: Session) -> Count:
@@ -475,10 +475,11 @@ def discovered_tools(turn: Turn) -> tuple[str, ...]:
 def referenced_tools(view: Messages) -> list[str]:
     """Names in the tool references of a view."""
     found = list[str]()
-    for _, block in walk_blocks(view):
-        if block.get("type") == "tool_result":
-            names = (b.get("tool_name") for b in nested_blocks(block) if _is_reference(b))
-            found += [name for name in names if isinstance(name, str)]
+    for message in view:
+        for block in message.blocks if message.results else ():
+            if block.get("type") == "tool_result" and not isinstance(block.get("content"), str):
+                names = (b.get("tool_name") for b in nested_blocks(block) if _is_reference(b))
+                found += [name for name in names if isinstance(name, str)]
     return found
 
 

@@ -11,6 +11,10 @@ PRICED_TOKENS = 1_000_000
 """Prices are for so many tokens."""
 
 
+HOUR = "ephemeral_1h_input_tokens"
+"""Where the API tells what was written for an hour."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """Dollars of one response, by what they were paid for."""
@@ -65,6 +69,5 @@ def response_cost(model: Model, usage: Usage, *, long_written: int = 0) -> Cost 
 def long_written_tokens(raw: Mapping[str, Any]) -> int:
     """How many tokens a usage object says were written to the cache for an hour."""
     parts = raw.get("cache_creation")
-    by_time = cast("Mapping[str, object]", parts) if isinstance(parts, dict) else {}
-    told = by_time.get("ephemeral_1h_input_tokens")
+    told = cast("dict[str, object]", parts).get(HOUR) if isinstance(parts, dict) else None
     return told if isinstance(told, int) and not isinstance(told, bool) and told > 0 else 0

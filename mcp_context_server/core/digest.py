@@ -49,23 +49,46 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class FileUse:
-    """What was done with one file."""
+    """What was done with one file: counted at once, and in detail for who asks."""
 
     path: str
-    reads: int
-    edits: int
+    read_steps: tuple[Step, ...]
+    """The reads that went well, oldest first."""
+    change_steps: tuple[Step, ...]
     writes: int
-    ranges: tuple[tuple[int, int], ...]
-    """Line ranges read, as (first line, number of lines); (0, 0) stands for the whole file."""
+    """How many of the changes wrote the whole file."""
     last_index: int
     last_call_id: str
-    last_change: str
-    """A line that the newest change brought in; empty where nothing was changed."""
-    why: str
-    """What the assistant said before the newest change, else before the newest read."""
-    read_digest: str
-    """First 12 hexadecimal digits of the SHA-256 of the newest result of reading it."""
     changed_since_read: bool
+
+    @property
+    def reads(self) -> int:
+        return len(self.read_steps)
+
+    @property
+    def edits(self) -> int:
+        return len(self.change_steps) - self.writes
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """Line ranges read, as (first line, number of lines); (0, 0) for the whole file."""
+        return tuple(_range(step.action) for step in self.read_steps)
+
+    @property
+    def last_change(self) -> str:
+        """A line that the newest change brought in; empty where nothing was changed."""
+        return changed_line(self.change_steps[-1].action) if self.change_steps else ""
+
+    @property
+    def why(self) -> str:
+        """What the assistant said before the newest change, else before the newest read."""
+        telling = self.change_steps or self.read_steps
+        return next((step.why for step in reversed(telling) if step.why), "")
+
+    @property
+    def read_digest(self) -> str:
+        """First 12 hexadecimal digits of the SHA-256 of the newest result of reading it."""
+        return _digest(self.read_steps[-1].outcome) if self.read_steps else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,21 +219,14 @@ def _patch_text(action: Action) -> str:
 
 def _use(path: str, steps: Sequence[Step]) -> FileUse:
     done = [step for step in steps if not step.has_failed]
-    reads = [step for step in done if step.action.role == "read"]
-    changes = [step for step in done if step.action.role != "read"]
-    writes = sum(step.action.role == "write" for step in changes)
-    telling = changes or reads
+    changes = tuple(step for step in done if step.action.role != "read")
     return FileUse(
         path=path,
-        reads=len(reads),
-        edits=len(changes) - writes,
-        writes=writes,
-        ranges=tuple(_range(step.action) for step in reads),
+        read_steps=tuple(step for step in done if step.action.role == "read"),
+        change_steps=changes,
+        writes=sum(step.action.role == "write" for step in changes),
         last_index=steps[-1].index,
         last_call_id=(done or steps)[-1].action.id,
-        last_change=changed_line(changes[-1].action) if changes else "",
-        why=next((step.why for step in reversed(telling) if step.why), ""),
-        read_digest=_digest(reads[-1].outcome) if reads else "",
         changed_since_read=bool(changes) and changes[-1] is done[-1],
     )
 

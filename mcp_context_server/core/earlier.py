@@ -1,8 +1,10 @@
 """What an earlier summary hands on to the next one, so that nothing is lost by compacting twice."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mcp_context_server.core.digest import Turn
 from mcp_context_server.core.outline import entries_of, quotes_in, sections_of
 from mcp_context_server.core.text import shortened
 from mcp_context_server.core.wording import wordings
@@ -33,6 +35,43 @@ def earlier(summary: str) -> Earlier:
         sections = {5: summary}
     entries = {number: tuple(_carried(text)) for number, text in sections.items()}
     return Earlier(tuple(_requests(sections)), entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """All requests, and the number of each turn's among them, from 1."""
+
+    texts: tuple[str, ...]
+    numbers: tuple[int, ...]
+
+
+def numbered(before: Earlier, turns: Sequence[Turn], covered: Collection[str]) -> Numbered:
+    """The requests of an earlier summary and those of the turns since, each once.
+
+    `covered` are ids of messages that the summary told of and that were kept behind it
+    all the same: their words take the place of what it shows of them.
+    """
+    texts, numbers, start = list(before.requests), list[int](), 0
+    for turn in turns:
+        places = range(start, len(before.requests)) if turn.message_id in covered else ()
+        place = next((i for i in places if _shows(texts[i], turn.request)), None)
+        if place is None:
+            texts.append(turn.request)
+            numbers.append(len(texts))
+        else:
+            texts[place], start = turn.request, place + 1
+            numbers.append(place + 1)
+    return Numbered(tuple(texts), tuple(numbers))
+
+
+def _shows(shown: str, request: str) -> bool:
+    """Whether a summary's quotation, cut in the middle or not, is of this request."""
+    head, cut, _ = shown.partition(" […")
+    words, known = _WORDS.findall(request), _WORDS.findall(head)
+    return words == known or bool(cut and known and words[: len(known) - 1] == known[:-1])
+
+
+_WORDS = re.compile(r"\w+")
 
 
 def _requests(sections: Mapping[int, str]) -> Iterator[str]:

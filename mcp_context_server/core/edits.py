@@ -4,8 +4,8 @@ The transcript keeps every edit and every message. An edit never names positions
 only ids, so that it can be replayed, and left out again by an undo.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, assert_never
 
 from pydantic import Field
@@ -31,6 +31,7 @@ class Configure(Value):
     rules: tuple[str, ...] | None = None
     policy: dict[str, Any] | None = None
     transcript: str | None = None
+    """The file of a host to follow; empty to follow none any more."""
     transcript_format: str | None = None
 
 
@@ -275,6 +276,8 @@ class Remember(Value):
     at: str | None = None
     author: Author = "agent"
     updates: tuple[SectionUpdate, ...]
+    origin: str = ""
+    """The session whose memory is taken over, where this one starts from it."""
     set_aside: tuple[Message, ...] = ()
     """The text that gave way, as it was, for `recall`."""
 
@@ -386,8 +389,14 @@ def _messages_of(edit: Edit) -> Messages:
             return ()
 
 
-def apply(view: Messages, edit: Edit) -> Messages:
-    """The view after an edit. What it names and the view no longer has is passed over."""
+NOWHERE: Mapping[str, int] = MappingProxyType({})
+
+
+def apply(view: Messages, edit: Edit, places: Mapping[str, int] = NOWHERE) -> Messages:
+    """The view after an edit. What it names and the view no longer has is passed over.
+
+    `places` tells where messages stand by their ids, as far as that is known.
+    """
     match edit:
         case Configure() | ReportUsage() | Learn() | Follow() | Undo():
             return view
@@ -396,15 +405,15 @@ def apply(view: Messages, edit: Edit) -> Messages:
         case RegisterTools() | DiscoverTools() | Remember():
             return view
         case Replace():
-            return _replace(view, edit.changes)
+            return _replace(view, edit.changes, places)
         case DropThinking():
             return _drop_thinking(view, frozenset(edit.message_ids))
         case Mend() | Collapse():
-            return _splice(view, edit.first, edit.last, edit.messages)
+            return _splice(view, edit.first, edit.last, edit.messages, places)
         case Compact():
-            return _compact(view, edit)
+            return _compact(view, edit, places)
         case Rewind():
-            end = -1 if edit.last is None else position(view, edit.last)
+            end = -1 if edit.last is None else position(view, edit.last, places)
             return view if end is None else (*view[: end + 1], *edit.messages)
         case _:
             assert_never(edit)
@@ -445,18 +454,24 @@ def project(entries: Sequence[Entry]) -> Messages:
     return (*view, *fresh)
 
 
-def position(view: Messages, message_id: str) -> int | None:
-    """Where a message stands in the view, looked for from the end; `None` if it doesn't."""
+def position(view: Messages, message_id: str, places: Mapping[str, int] = NOWHERE) -> int | None:
+    """Where a message stands in the view; `None` if it doesn't.
+
+    It is looked for from the end, but for where `places` truly tells.
+    """
+    known = places.get(message_id)
+    if known is not None and known < len(view) and view[known].id == message_id:
+        return known
     for index in range(len(view) - 1, -1, -1):
         if view[index].id == message_id:
             return index
     return None
 
 
-def _compact(view: Messages, edit: Compact) -> Messages:
+def _compact(view: Messages, edit: Compact, places: Mapping[str, int]) -> Messages:
     leading, kept = _of_ids(view, edit.leading), _of_ids(view, edit.kept)
     inserted = (*leading, *edit.messages, *kept, *edit.attachments)
-    return _splice(view, edit.first, edit.last, inserted)
+    return _splice(view, edit.first, edit.last, inserted, places)
 
 
 def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:
@@ -464,26 +479,37 @@ def _of_ids(view: Messages, ids: tuple[str, ...]) -> Messages:
     return tuple(message for message in view if message.id in wanted) if wanted else ()
 
 
-def _splice(view: Messages, first: str, last: str, messages: Messages) -> Messages:
+def _splice(
+    view: Messages, first: str, last: str, messages: Messages, places: Mapping[str, int]
+) -> Messages:
     """The view with a range exchanged; the same where the range isn't in it."""
-    start, end = position(view, first), position(view, last)
+    start, end = position(view, first, places), position(view, last, places)
     if start is None or end is None or end < start:
         return view
     return (*view[:start], *messages, *view[end + 1 :])
 
 
-def _replace(view: Messages, changes: Iterable[Change]) -> Messages:
+def _replace(view: Messages, changes: Iterable[Change], places: Mapping[str, int]) -> Messages:
     by_message: dict[str, list[Change]] = {}
     for change in changes:
         by_message.setdefault(change.message_id, []).append(change)
-    ids = map(attrgetter("id"), view)
-    places = [place for place, id in enumerate(ids) if id in by_message]
-    if not places:
+    found = _standing_at(view, by_message, places)
+    if not found:
         return view
     edited = list(view)
-    for place in places:
+    for place in found:
         edited[place] = _with_changes(view[place], by_message[view[place].id])
     return tuple(edited)
+
+
+def _standing_at(
+    view: Messages, ids: Collection[str], places: Mapping[str, int]
+) -> Collection[int]:
+    """Where these messages stand; the whole view is looked through unless that is known."""
+    known = {place for id in ids if (place := places.get(id, len(view))) < len(view)}
+    if len(known) == len(ids) and all(view[place].id in ids for place in known):
+        return known
+    return [place for place, message in enumerate(view) if message.id in ids]
 
 
 def _with_changes(message: Message, changes: Sequence[Change]) -> Message:

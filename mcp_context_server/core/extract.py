@@ -5,7 +5,7 @@ a later compaction of the same session pays for what is new only.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -91,6 +91,13 @@ def names_of(message: Message, *, longest_passage_chars: int) -> tuple[Mention, 
         found = tuple(_mentions(memory.facts, longest_passage_chars))
         memory.names[longest_passage_chars] = found
     return found
+
+
+def warm(messages: Iterable[Message], *passage_chars: int) -> None:
+    """Find already, as messages arrive, what a later compaction will ask of them."""
+    for message in messages:
+        for longest in passage_chars:
+            names_of(message, longest_passage_chars=longest)
 
 
 @dataclass(slots=True)

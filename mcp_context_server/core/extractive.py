@@ -6,12 +6,12 @@ The same messages and budget always give the same text.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mcp_context_server.core import sections
 from mcp_context_server.core.digest import Digest, digest
-from mcp_context_server.core.earlier import Earlier, earlier
+from mcp_context_server.core.earlier import Earlier, Numbered, earlier, numbered
 from mcp_context_server.core.identifiers import names_in
 from mcp_context_server.core.index import References, index_lines
 from mcp_context_server.core.markers import neutralise
@@ -45,6 +45,7 @@ def extractive_summary(
     instructions: str = "",
     previous_summary: str | None = None,
     language: str | None = None,
+    covered: Collection[str] = (),
     policy: Policy | None = None,
 ) -> str:
     """The summary of these messages within the budget; empty where there are no messages.
@@ -52,22 +53,25 @@ def extractive_summary(
     `references` gives the reference that `recall` opens for a message or tool_use id.
     `instructions` bring forward what they name. `previous_summary` is that of an
     earlier compaction; without one, the newest among the messages is carried on.
-    `language` is a two-letter code; without one it is the user's.
+    `language` is a two-letter code; without one it is the user's. `covered` are ids of
+    messages that the earlier summary told of, and that were kept behind it all the same.
     """
     if not messages:
         return ""
     policy = policy or Policy()
     story = digest(messages, policy.compactable_tools)
     before = earlier(story.earlier if previous_summary is None else previous_summary)
+    requests = numbered(before, story.turns, covered)
     writer = _Writer(
         story=story,
         before=before,
+        requests=requests,
         things=weighed_set(messages, story, policy=policy, focus=names_in(instructions)),
         count=count,
         references=references or (lambda id: None),
         focus=instructions,
         policy=policy,
-        words=_wording(language, [*before.requests, *(turn.request for turn in story.turns)]),
+        words=_wording(language, requests.texts),
     )
     return within(budget_tokens, count, writer.write)
 
@@ -95,6 +99,7 @@ _ATTEMPTS = 4
 class _Writer:
     story: Digest
     before: Earlier
+    requests: Numbered
     things: WorkingSet
     count: Count
     references: References
@@ -136,27 +141,30 @@ class _Writer:
     def _offered(self, room: int) -> dict[int, list[Entry]]:
         story, words, before = self.story, self.words, self.before.entries
         requests = self._requests(room)
-        first = len(self.before.requests) + 1
+        numbers = self.requests.numbers
         offered: dict[int, Iterable[Entry]] = {
             1: sections.intent(requests, words, self.focus, before.get(1, ())),
             2: sections.concepts(story, words, before.get(2, ())),
             4: sections.errors(story, words, before.get(4, ())),
-            5: sections.solved(story, words, first, (*before.get(5, ()), *before.get(8, ())[:3])),
+            5: sections.solved(
+                story, words, numbers, (*before.get(5, ()), *_told(before.get(8, ())))
+            ),
             6: sections.user_messages(requests, words),
             7: sections.pending(story, words, before.get(7, ())),
             8: sections.current_work(story, words),
             9: sections.next_step(story, words),
         }
         wanted = _wanted(self.focus)
-        return {n: [_focused(entry, wanted) for entry in each] for n, each in offered.items()}
+        return {
+            n: [_focused(entry, wanted) for entry in _once(each)] for n, each in offered.items()
+        }
 
     def _requests(self, room: int) -> sections.Asked:
         most = min(
             self.policy.verbatim_requests_tokens,
             int(room * self.policy.verbatim_requests_fraction),
         )
-        texts = (*self.before.requests, *(turn.request for turn in self.story.turns))
-        return sections.asked(texts, room=most, count=self.count, words=self.words)
+        return sections.asked(self.requests.texts, room=most, count=self.count, words=self.words)
 
     def _index(self, budget: int, known: frozenset[str]) -> tuple[list[str], list[str]]:
         """Lines about files and lines of the working set; earlier lines where files are theirs."""
@@ -179,6 +187,21 @@ class _Writer:
 
 
 _WANTED = re.compile(r"[^\W_]{4,}")
+
+
+def _told(earlier_work: Sequence[str]) -> Sequence[str]:
+    """What an earlier summary said of the work at its time, without the single calls."""
+    return [text for text in earlier_work if not _A_CALL.match(text)][:_MOST_TOLD]
+
+
+_A_CALL = re.compile(r"- \S+ `")
+_MOST_TOLD = 3
+
+
+def _once(entries: Iterable[Entry]) -> Iterable[Entry]:
+    """Each entry once, where it comes last: what an earlier summary told may be told again."""
+    last = {entry.text: entry for entry in entries}
+    return last.values()
 
 
 def _wanted(focus: str) -> Mapping[str, int]:

@@ -54,5 +54,5 @@ def thinned(points: tuple[Point, ...]) -> tuple[Point, ...]:
     edges = {at for at, point in enumerate(points) if point.boundary is not None}
     edges |= {at - 1 for at in edges}
     if 2 * len(edges) > len(points):
-        edges = set()
+        edges.clear()
     return tuple(point for at, point in enumerate(points) if at % 2 == 0 or at in edges)

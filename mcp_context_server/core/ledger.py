@@ -5,7 +5,8 @@ is looked at only to change it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.messages import Block, Message, Messages, is_call, is_result
@@ -38,6 +39,9 @@ class Ledger:
     """The total of each message's tally."""
     results: tuple[tuple[ToolResult, ...], ...] = ()
     """The results of client-side calls in each message."""
+    places: dict[str, int] = field(default_factory=dict[str, int], compare=False, repr=False)
+    """Where messages stand, by id. Ledgers that only grow share one, which may know of more
+    messages than a ledger has: `position` looks whether it is true."""
 
     @classmethod
     def of(cls, view: Messages, family: str) -> "Ledger":
@@ -49,7 +53,9 @@ class Ledger:
         start = len(self.tokens)
         tokens = (message_tokens(message, family) for message in view[start:])
         results = (_results_at(view, place, family) for place in range(start, len(view)))
-        return Ledger((*self.tokens, *tokens), (*self.results, *results))
+        for place in range(start, len(view)):
+            self.places[view[place].id] = place
+        return Ledger((*self.tokens, *tokens), (*self.results, *results), self.places)
 
     def exchanged(self, before: Messages, after: Messages, family: str) -> "Ledger":
         """The ledger of a view in which some messages are others; what stayed is not looked at."""
@@ -59,7 +65,11 @@ class Ledger:
         head = Ledger(self.tokens[:start], self.results[:start])
         middle = head.extended(after[: len(after) - end], family)
         kept = len(before) - end
-        return Ledger(middle.tokens + self.tokens[kept:], middle.results + self.results[kept:])
+        return Ledger(
+            middle.tokens + self.tokens[kept:],
+            middle.results + self.results[kept:],
+            {message.id: place for place, message in enumerate(after)},
+        )
 
     def _exchanged_in_place(self, before: Messages, after: Messages, family: str) -> "Ledger":
         tokens, results = list(self.tokens), list(self.results)
@@ -68,7 +78,8 @@ class Ledger:
             tokens[place] = message_tokens(after[place], family)
             stand_in = _standing_in(results[place], after[place], family)
             results[place] = stand_in or _results_at(after, place, family)
-        return Ledger(tuple(tokens), tuple(results))
+            self.places[after[place].id] = place
+        return Ledger(tuple(tokens), tuple(results), self.places)
 
     def results_in(self, start: int = 0, end: int | None = None) -> list[ToolResult]:
         """The results in messages `start` to `end`, in order."""
@@ -127,12 +138,12 @@ def _standing_in(
     blocks = _client_results(message)
     if [result.id for result in held] != [block["tool_use_id"] for block in blocks]:
         return NONE
-    return tuple(
-        ToolResult(
-            message, id, block, tool, arguments, path, _result_tokens(message, block, family)
-        )
-        for (_, id, _, tool, arguments, path, _), block in zip(held, blocks, strict=True)
-    )
+    return tuple(map(_stand_in, held, repeat(message), blocks, repeat(family)))
+
+
+def _stand_in(held: ToolResult, message: Message, block: Block, family: str) -> ToolResult:
+    tokens = _result_tokens(message, block, family)
+    return ToolResult(message, held.id, block, held.tool, held.arguments, held.path, tokens)
 
 
 def _client_results(message: Message) -> list[Block]:
@@ -140,6 +151,6 @@ def _client_results(message: Message) -> list[Block]:
 
 
 def _result_tokens(message: Message, block: Block, family: str) -> float:
-    if len(message.blocks) == 1:
+    if len(message.content) == 1:
         return message_tokens(message, family) - message_overhead(family)
     return block_tokens(block, message.role, family)

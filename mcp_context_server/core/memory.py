@@ -54,6 +54,8 @@ class SessionMemory:
     """Where the conversation stood when the agent or a person last wrote."""
     drawn: Mark | None = None
     """Where it stood when the server last drew notes from it."""
+    origin: str = ""
+    """The session whose memory it started from; empty where it started blank."""
 
     def section(self, name: str) -> Section:
         return self.sections.get(name, _BLANK)
@@ -77,7 +79,34 @@ def remembered(memory: SessionMemory, edit: Remember, sequence: int, told: Mark)
         else:
             sections[update.section] = _written(section, update)
     marks = {"drawn" if edit.author == "transcript" else "written": told}
-    return replace(memory, version=sequence, sections=MappingProxyType(sections), **marks)
+    origin = edit.origin or memory.origin
+    frozen = MappingProxyType(sections)
+    return replace(memory, version=sequence, sections=frozen, origin=origin, **marks)
+
+
+def taken_over(memory: SessionMemory, origin: str, *, at: str | None) -> tuple[Remember, ...]:
+    """The edits by which a new session starts from the memory of another, `origin`."""
+    texts = {name: section.text for name, section in memory.sections.items() if section.text}
+    drawn = {name: section.drawn for name, section in memory.sections.items() if section.drawn}
+    written: tuple[tuple[Author, Mapping[str, str]], ...] = (
+        ("agent", texts),
+        ("transcript", drawn),
+    )
+    return tuple(
+        Remember(
+            at=at,
+            author=author,
+            origin=origin,
+            updates=tuple(
+                SectionUpdate(
+                    section=name, content=text, newest_first=memory.section(name).newest_first
+                )
+                for name, text in sections.items()
+            ),
+        )
+        for author, sections in written
+        if sections
+    )
 
 
 def _written(section: Section, update: SectionUpdate) -> Section:

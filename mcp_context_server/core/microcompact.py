@@ -5,8 +5,7 @@ of it is cached any more; the window forces it; the cost model says that it pays
 the model has not seen yet, and the newest results, always stay.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
 from mcp_context_server.core.caching import ClearingCost, clearing_cost
@@ -178,27 +177,20 @@ def delegate(turn: Turn) -> Delegate | None:
 # ── what may go ──────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
-class Ranks:
-    """How soon the results of tools may go: the place of their role among the compactable."""
+def rank_of(result: ToolResult, own: Mapping[str, ToolRole]) -> int | None:
+    """How soon a result may go: the place of its tool's role among the compactable ones.
 
-    own: dict[str, ToolRole]
-    _known: dict[str, int | None] = field(default_factory=dict[str, int | None])
+    `OTHER` for a tool nobody knows; None where its tool's results never go.
+    """
+    role = tool_role(result.tool, result.arguments, own=own)
+    if role is None:
+        return OTHER
+    return COMPACTABLE.index(role) if role in COMPACTABLE else None
 
-    def of(self, result: ToolResult) -> int | None:
-        """The rank of a result; None where its tool's results never go."""
-        tool = result.tool
-        if tool in self._known:
-            return self._known[tool]
-        if tool.rsplit("__", 1)[-1] in COMMAND_TOOLS:
-            return self._rank(tool_role(tool, result.arguments, own=self.own))
-        rank = self._known[tool] = self._rank(tool_role(tool, own=self.own))
-        return rank
 
-    def _rank(self, role: ToolRole | None) -> int | None:
-        if role is None:
-            return OTHER
-        return COMPACTABLE.index(role) if role in COMPACTABLE else None
+def _is_told_by_name(tool: str) -> bool:
+    """Whether a tool's name alone tells its role, whatever it is called with."""
+    return tool.rsplit("__", 1)[-1] not in COMMAND_TOOLS
 
 
 def _clearable(turn: Turn, *, keep: int, least_known: bool = False) -> list[ToolResult]:
@@ -218,14 +210,17 @@ def _ranked(
     turn: Turn, results: Iterable[ToolResult], *, least_known: bool
 ) -> list[tuple[int, ToolResult]]:
     """The results that tools let go and that stand there whole, each with its rank."""
-    settled, ranks = cleared_ids(turn.session), Ranks(dict(turn.policy.compactable_tools))
+    settled, own = cleared_ids(turn.session), turn.policy.compactable_tools
     others = turn.policy.clear_other_tools and not least_known
-    found: list[tuple[int, ToolResult]] = []
+    known, found = dict[str, int | None](), list[tuple[int, ToolResult]]()
     for result in results:
-        rank = ranks.of(result)
+        tool = result.tool
+        rank = known[tool] if tool in known else rank_of(result, own)
+        if tool not in known and _is_told_by_name(tool):
+            known[tool] = rank
         if rank is None or result.id in settled:
             continue
-        if rank < OTHER or (others and not is_exempt(turn.policy, result.tool)):
+        if rank < OTHER or (others and not is_exempt(turn.policy, tool)):
             found.append((rank, result))
     return found
 

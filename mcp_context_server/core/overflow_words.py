@@ -88,6 +88,9 @@ ELSEWHERE: Phrases = (
     "(?:uri|url) too long",
     "vocab",
     "token ids?",
+    "cache key",
+    r"string(?: is)? too long\W.{0,60}max(?:imum)?(?: length)?(?: of)? \d{1,4}\b(?![\d.]\d)",
+    r"(?:\bname|\bid|description|title|tags?|metadata|sequences?|schema)\W{1,3}string",
 )
 
 # ── what is one ──────────────────────────────────────────────────────────────

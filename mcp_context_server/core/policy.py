@@ -185,6 +185,8 @@ class Policy(BaseModel):
     """Share of the auto-compact threshold down to which is cleared, so that it lasts a while."""
     clear_at_least_fraction: float = Field(default=0.05, ge=0, lt=1)
     """Share of the threshold below which clearing is not worth a rewritten cache."""
+    cache_unread_tokens: int = Field(default=5_000, ge=0)
+    """Cached tokens that a response may leave unread before status says so."""
     clear_when_it_pays: bool = False
     """Whether to clear above the warning threshold where the cost model says that it pays."""
     edit_path: Literal["off", "api", "host"] = "off"

@@ -113,6 +113,20 @@ def search(entries: Iterable[Numbered], query: str, *, family: str) -> Iterator[
                 yield replace(found, tool=tool, tokens=tokens)
 
 
+def joined(places: Iterable[range], *, gap: int, most: int) -> Iterator[range]:
+    """The places, those that are near each other as one, but none longer than `most` for it."""
+    run: range | None = None
+    for place in sorted(places, key=lambda place: place.start):
+        if run and place.start - run.stop <= gap and place.stop - run.start <= most:
+            run = range(run.start, max(run.stop, place.stop))
+        else:
+            if run:
+                yield run
+            run = place
+    if run:
+        yield run
+
+
 def ranked(found: Iterable[Found]) -> list[Found]:
     """What was found, best first: where the words stand together, then the newest."""
     return sorted(found, key=lambda each: (not each.is_phrase, -each.sequence))

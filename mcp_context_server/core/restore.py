@@ -6,7 +6,7 @@ stands in the view comes back, and nothing comes back twice.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Literal, cast
@@ -90,10 +90,10 @@ def remember(messages: Messages, own: Mapping[str, ToolRole] | None = None) -> M
     `own` says what a host's own tools are for, by name.
     """
     story = digest(messages, own)
-    earlier = {kind: m for m in messages if (kind := _restored_as(m))}
+    ours = [(kind, m) for m in messages if (kind := _restored_as(m))]
+    earlier = dict(ours)
     by_use = sorted(story.files.values(), key=lambda use: -use.last_index)
-    before = {m.id: m for m in messages if _restored_as(m) == "file"}
-    shown = {str((m.model_extra or {}).get("path")) for m in before.values()}
+    shown = {str((m.model_extra or {}).get("path")) for kind, m in ours if kind == "file"}
     known = _known(earlier.get("read_set"))
     shown.update(path for path, entry in known.items() if entry.get("reads"))
     return Memory(
@@ -106,7 +106,7 @@ def remember(messages: Messages, own: Mapping[str, ToolRole] | None = None) -> M
 
 
 def _restored_as(message: Message) -> str:
-    kind = (message.model_extra or {}).get(RESTORED)
+    kind = (message.model_extra or {}).get(RESTORED) if message.is_meta else None
     return kind if isinstance(kind, str) else ""
 
 
@@ -420,14 +420,18 @@ def _restore_skills(
 
 def read_set(memory: Memory) -> dict[str, dict[str, Any]]:
     """Files read or changed, the one used last first: what was done, ranges, digest, reference."""
-    found = {path: _entry(use) for path, use in memory.files.items()}
+    return dict(_read_entries(memory))
+
+
+def _read_entries(memory: Memory) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, use in memory.files.items():
+        entry, before = _entry(use), memory.known.get(path, {})
+        entry["reads"] += _count(before.get("reads"))
+        entry["changes"] += _count(before.get("changes"))
+        yield path, entry
     for path, entry in memory.known.items():
-        if path not in found:
-            found[path] = dict(entry)
-        else:
-            found[path]["reads"] += _count(entry.get("reads"))
-            found[path]["changes"] += _count(entry.get("changes"))
-    return found
+        if path not in memory.files:
+            yield path, dict(entry)
 
 
 def _count(value: object) -> int:
@@ -447,14 +451,13 @@ def _entry(use: FileUse) -> dict[str, Any]:
 
 
 def _restore_read_set(bag: _Bag, memory: Memory) -> None:
-    entries = read_set(memory)
-    if not entries:
+    if not memory.files and not memory.known:
         return
     most = min(bag.turn.policy.read_set_tokens, bag.room)
     head = "Files read or changed so far, the newest first; `recall` opens the reference:"
     lines, shown = [head], dict[str, dict[str, Any]]()
     cost = bag.tokens(bag.made("read_set", head))
-    for path, entry in entries.items():
+    for path, entry in _read_entries(memory):
         line = _line(path, entry)
         cost += bag.tokens(bag.made("read_set", line))
         if cost > most:

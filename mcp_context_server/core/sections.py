@@ -180,12 +180,12 @@ def _failure(failure: Failure, words: Wording) -> str:
 
 
 def solved(
-    story: Digest, words: Wording, first_number: int, earlier: Sequence[str] = ()
+    story: Digest, words: Wording, numbers: Sequence[int], earlier: Sequence[str] = ()
 ) -> Iterator[Entry]:
     """Each finished turn with what it came to, answers given to questions, and commits made."""
     yield from _before(earlier)
-    skipped = max(0, len(story.turns) - _MOST_TURNS)
-    for number, turn in enumerate(story.turns[skipped:], first_number + skipped):
+    turns = zip(numbers, story.turns, strict=True)
+    for number, turn in list(turns)[-_MOST_TURNS:]:
         is_last = turn is story.turns[-1]
         if turn.answer and not (is_last and turn.is_open):
             title = plain(turn.request, 60)

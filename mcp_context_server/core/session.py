@@ -5,7 +5,7 @@ after them. Its cost is that of the new entries; only an edit of the view, which
 is rare, looks at the whole of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
 from types import MappingProxyType
@@ -38,6 +38,7 @@ from mcp_context_server.core.edits import (
     Undo,
     apply,
     position,
+    standing,
 )
 from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
@@ -73,7 +74,12 @@ from mcp_context_server.core.toolset import (
     with_discovered,
     with_terms,
 )
-from mcp_context_server.core.usage import SYNTHETIC_MODEL, Usage, normalise_usage
+from mcp_context_server.core.usage import (
+    SYNTHETIC_MODEL,
+    Usage,
+    normalise_usage,
+    unread_from_cache,
+)
 from mcp_context_server.core.window import Window, window
 
 Numbered = tuple[int, Entry]
@@ -121,6 +127,8 @@ class Anchor:
     """Tokens of the registered definitions that the request carried."""
     last: str | None = None
     """Id of the newest message that the report accounts for."""
+    revision: int = 0
+    """The session's when it was reported."""
 
     @property
     def tokens(self) -> int:
@@ -172,6 +180,8 @@ class Session:
     anchor: Anchor | None = None
     overhead: Overhead | None = None
     calibration: Calibration = field(default_factory=Calibration)
+    unread_tokens: int = 0
+    """Tokens that the newest report shows were cached and not read, with the view as it was."""
     largest: tuple[Contributor, ...] = ()
     open_calls: Mapping[str, Caller] = field(default_factory=lambda: MappingProxyType({}))
     aliases: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -189,6 +199,8 @@ class Session:
     last_response_at: str | None = None
     revision: int = 0
     """The sequence number of the newest edit that changed the view."""
+    undone: int = 0
+    """The sequence number of the newest undo."""
     media: Media = field(default_factory=Media)
     """The images and documents in the view."""
     queued: tuple[tuple[int, Queue], ...] = ()
@@ -239,6 +251,45 @@ def fold(
             session = _with_messages(session, run)
             session, run = _with_edit(session, sequence, entry, batches), []
     return replace(_with_messages(session, run), version=version)
+
+
+def fold_all(
+    blank: Session, entries: Sequence[Entry], *, batches: Batches = MappingProxyType({})
+) -> Session:
+    """The session of a whole transcript, oldest entry first; what was undone is left out.
+
+    What the API reported before an undo, it reported of the view as it stood then.
+    """
+    undone = max((n for n, entry in enumerate(entries, 1) if isinstance(entry, Undo)), default=0)
+    start = replace(blank, undone=undone)
+    session = fold(start, standing(entries), version=len(entries), batches=batches)
+    report = _report_before_an_undo(entries)
+    if report is None or session.anchor is None:
+        return session
+    then = fold(blank, standing(entries[:report]), version=report, batches=batches)
+    if then.anchor is None:
+        return session
+    anchor = replace(session.anchor, before=then.anchor.before)
+    return replace(session, anchor=anchor, overhead=then.overhead, calibration=then.calibration)
+
+
+def _report_before_an_undo(entries: Sequence[Entry]) -> int | None:
+    """The sequence number of the newest usage report, if what it counted was undone since."""
+    numbers = range(len(entries), 0, -1)
+    report = next((number for number in numbers if _is_report(entries[number - 1])), 0)
+    since = (entry for entry in entries[report:] if isinstance(entry, Undo))
+    return report if any(entry.sequence < report for entry in since) else None
+
+
+def _is_report(entry: Entry) -> bool:
+    match entry:
+        case Message():
+            told = entry.usage if entry.model != SYNTHETIC_MODEL else None
+            return bool(told) and normalise_usage(told) is not None
+        case Recover():
+            return entry.input_tokens is not None
+        case _:
+            return isinstance(entry, ReportUsage)
 
 
 def session_window(session: Session) -> Window:
@@ -349,6 +400,7 @@ class _Totals:
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
         self.recovery, self.made_up = session.recovery, session.made_up
+        self.unread_tokens = session.unread_tokens
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
         self.growth = session.growth
         self.opening = session.opening
@@ -389,7 +441,8 @@ class _Totals:
             self._report(Anchor(usage, self.tally, tally, response, last=message.id))
 
     def _report(self, anchor: Anchor) -> None:
-        anchor = replace(anchor, tools=self.tools)
+        anchor = replace(anchor, tools=self.tools, revision=self.session.revision)
+        self.unread_tokens = _unread(self.anchor, anchor)
         if self.anchor is not None and self.anchor.tools == anchor.tools:
             self.calibration = self.calibration.observe(
                 estimated=anchor.before.total - self.anchor.base.total,
@@ -417,6 +470,7 @@ class _Totals:
             anchor=self.anchor,
             overhead=self.overhead,
             calibration=self.calibration,
+            unread_tokens=self.unread_tokens,
             largest=self.largest,
             open_calls=MappingProxyType(self.open_calls),
             responses=self.responses,
@@ -428,6 +482,13 @@ class _Totals:
             growth=self.growth,
             opening=self.opening,
         )
+
+
+def _unread(before: Anchor | None, now: Anchor) -> int:
+    """What was cached and not read, where nothing that stands here explains it."""
+    if before is None or before.revision != now.revision:
+        return 0
+    return unread_from_cache(before.usage, now.usage)
 
 
 def _grown(growth: Growth, anchor: Anchor) -> Growth:
@@ -625,20 +686,23 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
 
 
 def _anchored(session: Session, anchor: Anchor) -> Session:
-    anchor = replace(anchor, tools=session.tools_tally.total)
+    anchor = replace(anchor, tools=session.tools_tally.total, revision=session.revision)
     overhead = _overhead(session.overhead, anchor, session.calibration.factor)
+    unread = _unread(session.anchor, anchor)
     growth = _grown(session.growth, anchor)
-    return replace(session, anchor=anchor, overhead=overhead, growth=growth)
+    return replace(session, anchor=anchor, overhead=overhead, unread_tokens=unread, growth=growth)
 
 
 def _mended(session: Session, sequence: int, edit: Mend) -> Session:
     """A range near the end of the view exchanged; costs what the range costs."""
-    start, end = position(session.view, edit.first), position(session.view, edit.last)
+    places = session.ledger.places
+    start = position(session.view, edit.first, places)
+    end = position(session.view, edit.last, places)
     if start is None or end is None:
         return session
     old, family = session.view[start : end + 1], session.family
     tally = session.tally - tally_messages(old, family) + tally_messages(edit.messages, family)
-    view = apply(session.view, edit)
+    view = apply(session.view, edit, session.ledger.places)
     open_calls = _open_callers(view)
     named = {**session.aliases, **{old: new for new, old in edit.renamed.items()}}
     return replace(
@@ -685,7 +749,7 @@ def _cleared(session: Session, sequence: int, edit: Replace) -> Session:
 
 
 def _edited(session: Session, sequence: int, edit: Edit) -> Session:
-    view, family = apply(session.view, edit), session.family
+    view, family = apply(session.view, edit, session.ledger.places), session.family
     if view is session.view:
         return session
     gone, came = _exchanged(session.view, view)

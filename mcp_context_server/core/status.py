@@ -88,7 +88,20 @@ def standing(session: Session) -> Standing:
         breakdown=breakdown(session, used),
         memory=memory_standing(session),
         advice=advice(session, bounds, used, source),
-        notes=(*bounds.notes, *((wrong,) if wrong else ())),
+        notes=(*bounds.notes, *filter(None, (wrong, _cache_note(session)))),
+    )
+
+
+def _cache_note(session: Session) -> str | None:
+    """That the prompt cache was not read, where the view gave no reason for it."""
+    unread = session.unread_tokens
+    if session.anchor is None or unread <= session.policy.cache_unread_tokens:
+        return None
+    read = session.anchor.usage.cache_read
+    return (
+        f"The newest response read {read:,} tokens from the prompt cache and left {unread:,} "
+        "cached ones unread, though the view had not changed: look for what changes in tools, "
+        "system prompt or model between requests, or for a rest longer than the cache lives."
     )
 
 

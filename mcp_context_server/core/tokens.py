@@ -9,6 +9,7 @@ message's is worked out once.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from math import sqrt
 from operator import add, attrgetter
 from typing import Any, cast
@@ -147,12 +148,7 @@ def tally_message(message: Message, family: str) -> Tally:
 
 def message_tokens(message: Message, family: str) -> float:
     """The total of `tally_message`, at the price of a look-up."""
-    facts = cast("dict[str, Any]", message.__dict__)
-    memo = facts.get(_TOTAL)
-    if memo is None or memo[0] is not message.content or memo[1] != family:
-        total = sum(_memoised(message, family)[:_SPREAD])
-        memo = facts[_TOTAL] = (message.content, family, total)
-    return memo[2]
+    return _memo(message, family)[4]
 
 
 def has_media(message: Message, family: str) -> bool:
@@ -218,15 +214,19 @@ _SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": 
 _COLUMN = {name: column for column, name in enumerate(_FIELDS)}
 _SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
 _NOTHING = [0.0] * len(_FIELDS)
-_MEMO, _TOTAL = "_tally", "_total"
+_MEMO = "_tally"
 _DEEPEST = 4
 """Blocks in blocks beyond this depth, which no API knows, are priced as JSON."""
-_Memo = tuple[str | tuple[Block, ...], str, str, list[float]]
-"""A tally, last, and what it is of: the content, the role and the family."""
+_Memo = tuple[str | tuple[Block, ...], str, str, list[float], float]
+"""What a tally is of (the content, the role and the family), the tally as a row, and its total."""
 
 
 def _memoised(message: Message, family: str) -> list[float]:
-    """A message's tally as a row, kept on the message for as long as its content is the same.
+    return _memo(message, family)[3]
+
+
+def _memo(message: Message, family: str) -> _Memo:
+    """A message's tally, kept on the message for as long as its content is the same.
 
     A copy with other content or another role has the same memo, which is why the
     memo names what it is about.
@@ -235,14 +235,17 @@ def _memoised(message: Message, family: str) -> list[float]:
     memo: _Memo | None = facts.get(_MEMO)
     content, role = facts["content"], facts["role"]
     if memo and memo[0] is content and memo[1] == role and memo[2] == family:
-        return memo[3]
+        return memo
     row = _row(content, role, family)
-    facts[_MEMO] = (content, role, family, row)
-    return row
+    memo = facts[_MEMO] = (content, role, family, row, sum(row[:_SPREAD]))
+    return memo
 
 
 def _row(content: str | tuple[Block, ...], role: str, family: str) -> list[float]:
-    row, speaker = _Row(prices(family)), _SPEAKER[role]
+    speaker = _SPEAKER[role]
+    if not isinstance(content, str) and len(content) == 1 and _is_text_result(content[0]):
+        return _text_result_row(content[0]["content"], speaker, family)
+    row = _Row(prices(family))
     row.values[_COLUMN[speaker]] = row.prices.message
     row.values[_VARIANCE] = row.prices.noise**2
     if isinstance(content, str):
@@ -250,6 +253,30 @@ def _row(content: str | tuple[Block, ...], role: str, family: str) -> list[float
     else:
         for block in content:
             row.add_block(block, speaker)
+    return row.values
+
+
+def _is_text_result(block: Block) -> bool:
+    """Whether a block is a result that holds a text and nothing else, as most results do."""
+    return is_result(block) and isinstance(block.get("content"), str)
+
+
+def _text_result_row(text: str, speaker: Class, family: str) -> list[float]:
+    """The row of a message that holds one such result: that of an empty one, and its text."""
+    known, row = prices(family), _empty_result_row(speaker, family).copy()
+    tokens = known.text["result"].tokens(text)
+    row[_COLUMN["result"]] += tokens
+    row[_SPREAD] += tokens * known.spread_fraction
+    row[_VARIANCE] += (tokens * known.noise_fraction) ** 2
+    return row
+
+
+@cache
+def _empty_result_row(speaker: Class, family: str) -> list[float]:
+    row = _Row(prices(family))
+    row.values[_COLUMN[speaker]] = row.prices.message
+    row.values[_VARIANCE] = row.prices.noise**2
+    row.add(row.prices.result, "result")
     return row.values
 
 

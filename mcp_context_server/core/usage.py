@@ -52,6 +52,11 @@ class Usage:
         return self.output >= (estimated * FINAL_SHARE if self.is_output_final else estimated)
 
 
+def unread_from_cache(before: Usage, after: Usage) -> int:
+    """Tokens that stood in the cache after one response and were not read for the next."""
+    return max(0, before.cache_read + before.cache_creation - after.cache_read)
+
+
 @dataclass(frozen=True, slots=True)
 class _Shape:
     """Names a provider gives the parts; a dot steps into an object, all that are there add up."""

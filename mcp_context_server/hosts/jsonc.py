@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from json.decoder import scanstring
 from typing import Any, NoReturn
 
 DEEPEST = 100
@@ -102,6 +101,7 @@ def remove(text: str, path: Sequence[str | int], *, comments: bool = True) -> st
 
 # ── reading ──────────────────────────────────────────────────────────────────
 
+_STRINGS = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n\ufeff]*")
 _COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _PLAIN = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
@@ -131,7 +131,7 @@ class _Reader:
 
     def string(self) -> str:
         try:
-            text, self.at = scanstring(self.text, self.at + 1, True)
+            text, self.at = _STRINGS.raw_decode(self.text, self.at)
         except json.JSONDecodeError as error:
             self.at = error.pos
             self.fail("a string that does not end")

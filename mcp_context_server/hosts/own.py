@@ -9,7 +9,13 @@ import anyio
 import anyio.to_thread
 
 from mcp_context_server.identity import HostSession
-from mcp_context_server.transcripts.locate import TOOL_USE_KEY, Found, find_transcript, holds_call
+from mcp_context_server.transcripts.locate import (
+    TOOL_USE_KEY,
+    Found,
+    find_transcript,
+    holds_call,
+    unfollowed_session,
+)
 
 CALL_RETRIES = 3
 """The host may write the record of a call a moment after it makes the call."""
@@ -31,7 +37,14 @@ class OwnTranscript:
     async def __call__(
         self, meta: Mapping[str, Any], *, is_asked: bool = False
     ) -> HostSession | None:
-        """The caller's conversation; a guess by the directory only in its host, or when asked."""
+        """The caller's conversation; a guess by the directory only in its host, or when asked.
+
+        Hosts that name it without a transcript that can be followed have one session for
+        each of their conversations all the same.
+        """
+        session = unfollowed_session(meta, self.environment)
+        if session is not None:
+            return HostSession(session)
         guess = is_asked or any(self.environment.get(sign) for sign in CLAUDE_CODE_SIGNS)
         found = await self._found(meta, self.cwd if guess else None)
         if found is None:

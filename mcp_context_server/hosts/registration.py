@@ -184,7 +184,7 @@ _BLANK = "\ufeff \t\r\n"
 def _read(text: str, syntax: Syntax) -> dict[str, Any]:
     if syntax == "toml":
         return tomllib.loads(text)
-    value = jsonc.read(text, comments=syntax == "jsonc") if text.strip(_BLANK) else {}
+    value: object = jsonc.read(text, comments=syntax == "jsonc") if text.strip(_BLANK) else {}
     if not isinstance(value, dict):
         message = "it holds no JSON object"
         raise jsonc.Malformed(message)
@@ -269,7 +269,7 @@ def _toml_without(text: str, key: str, name: str) -> str:
 
 def _checked(after: str, before: str, host: Host, servers: dict[str, Any]) -> str:
     """The edited text, once it is certain to say all that it said, and the change."""
-    told = {host.key: {}, **_read(after, host.syntax)}
+    told: dict[str, Any] = {host.key: {}, **_read(after, host.syntax)}
     if told != {**_read(before, host.syntax), host.key: servers}:
         message = f"{host.key} can't be edited in the way this file is written"
         raise jsonc.Malformed(message)

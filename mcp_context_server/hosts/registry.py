@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from subprocess import list2cmdline
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from mcp_context_server.errors import InvalidInput
 
@@ -114,15 +114,12 @@ def this_command(scope: Scope) -> Command:
 
 def is_ours(command: object) -> bool:
     """Whether an entry of a host's file, or a command line, starts this program."""
-    match command:
-        case str():
-            return _OUR_LINE.search(command) is not None
-        case {"command": str() as program, **more}:
-            arguments = more.get("args")
-            is_module = isinstance(arguments, list) and MODULE in arguments
-            return is_module or PurePath(program).stem == PROGRAM
-        case _:
-            return False
+    if isinstance(command, str):
+        return _OUR_LINE.search(command) is not None
+    entry = cast("dict[str, Any]", command) if isinstance(command, dict) else {}
+    program, arguments = entry.get("command"), entry.get("args")
+    is_module = isinstance(arguments, list) and MODULE in arguments
+    return isinstance(program, str) and (is_module or PurePath(program).stem == PROGRAM)
 
 
 _OUR_LINE = re.compile(rf"(?:\b{PROGRAM}(?:\.exe)?|-m {MODULE})[\"']?\s+(?:hook|statusline)\b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from html import escape
 from importlib import resources
@@ -19,22 +19,28 @@ CONTENT_SECURITY_POLICY = "default-src 'none'; script-src {script}; style-src {s
 """Only the page's own script and style run; `more` says what it may talk to."""
 
 
+SHARED_SCRIPTS = ("elements.js", "figures.js", "plots.js")
+PANEL_SCRIPTS = (*SHARED_SCRIPTS, "transport.js", "panel.js")
+REPORT_SCRIPTS = (*SHARED_SCRIPTS, "treemap.js", "report.js")
+"""What each page's script is made of, in order."""
+
+
 @cache
 def page() -> str:
     """The context panel: an MCP App, and a page of the HTTP server."""
-    return _filled("panel.html", {"style": _text("style.css"), "script": _panel_script()})
+    return _filled("panel.html", {"style": _text("style.css"), "script": _script(PANEL_SCRIPTS)})
 
 
 @cache
 def page_policy() -> str:
     """The Content-Security-Policy that a server sends with `page`: it talks to that server only."""
     more = "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
-    return _policy(_panel_script(), f"{more}; frame-ancestors 'none'")
+    return _policy(_script(PANEL_SCRIPTS), f"{more}; frame-ancestors 'none'")
 
 
 def report(inspection: Inspection) -> str:
     """An inspection as a page with charts, to be opened from a file."""
-    script = _text("charts.js") + _text("report.js")
+    script = _script(REPORT_SCRIPTS)
     parts = {
         "title": escape(f"{PurePath(inspection.file).name} – context report"),
         "policy": escape(_policy(script, "base-uri 'none'; form-action 'none'")),
@@ -51,8 +57,8 @@ def inert(value: Any) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _panel_script() -> str:
-    return _text("charts.js") + _text("transport.js") + _text("panel.js")
+def _script(names: Iterable[str]) -> str:
+    return "\n".join(map(_text, names))
 
 
 def _policy(script: str, more: str) -> str:

@@ -20,16 +20,24 @@ class PageTransport {
 
   async open() {}
 
+  /** Whether a token was given. */
+  get hasToken() {
+    return sessionStorage.getItem("token") !== null;
+  }
+
   /** Keep a bearer token for as long as this tab is open. */
   unlock(token) {
     sessionStorage.setItem("token", token);
   }
 
   async request(method, params = {}) {
-    const id = (this.#id += 1), token = sessionStorage.getItem("token");
+    const id = (this.#id += 1),
+      token = sessionStorage.getItem("token");
     const headers = {
-      "Content-Type": "application/json", Accept: "application/json, text/event-stream",
-      "MCP-Protocol-Version": VERSION, "Mcp-Method": method,
+      "Content-Type": "application/json",
+      Accept: "application/json, text/event-stream",
+      "MCP-Protocol-Version": VERSION,
+      "Mcp-Method": method,
     };
     const name = params.name ?? params.uri;
     if (name) headers["Mcp-Name"] = name;
@@ -41,9 +49,7 @@ class PageTransport {
     };
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params: { ...params, _meta: meta } });
     const response = await fetch(this.#endpoint, { method: "POST", headers, body });
-    if (response.status === 401 || response.status === 403) {
-      throw new Refused("The server wants a token.", response.status);
-    }
+    if (response.status === 401) throw new Refused("The server wants a token.", 401);
     return answerIn(await response.text(), response, id);
   }
 }
@@ -51,18 +57,33 @@ class PageTransport {
 /** The answer to a request in the body of a response, which is JSON or a stream of events. */
 function answerIn(text, response, id) {
   const isStream = (response.headers.get("Content-Type") ?? "").startsWith("text/event-stream");
-  const texts = isStream ? text.split(/\r?\n\r?\n/).map(dataOf).filter(Boolean) : [text];
+  const texts = isStream
+    ? text
+        .split(/\r?\n\r?\n/)
+        .map(dataOf)
+        .filter(Boolean)
+    : [text];
   for (const each of texts) {
     let message;
-    try { message = JSON.parse(each); } catch { continue; }
+    try {
+      message = JSON.parse(each);
+    } catch {
+      continue;
+    }
     if (message?.id !== id && !message?.error) continue;
-    if (message.error) throw new Refused(message.error.message ?? "The server refused.", response.status);
+    if (message.error)
+      throw new Refused(message.error.message ?? "The server refused.", response.status);
     if (message.result) return message.result;
   }
   throw new Refused(`The server's answer (${response.status}) is not one of MCP.`, response.status);
 }
 
-const dataOf = (event) => event.split(/\r?\n/).filter((line) => line.startsWith("data:")).map((line) => line.slice(5)).join("\n");
+const dataOf = (event) =>
+  event
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.slice(5))
+    .join("\n");
 
 /** JSON-RPC with the app host around the frame. */
 class AppTransport {
@@ -80,14 +101,19 @@ class AppTransport {
   async open() {
     addEventListener("message", (event) => event.source === parent && this.#take(event.data));
     const answer = await this.request("ui/initialize", {
-      protocolVersion: "2026-01-26", appInfo: CLIENT, appCapabilities: { availableDisplayModes: ["inline", "fullscreen"] },
+      protocolVersion: "2026-01-26",
+      appInfo: CLIENT,
+      appCapabilities: { availableDisplayModes: ["inline", "fullscreen"] },
     });
     this.host = answer.hostCapabilities ?? {};
     this.#on["ui/notifications/host-context-changed"]?.(answer.hostContext ?? {});
     this.notify("ui/notifications/initialized");
     new ResizeObserver(() => {
       const { width, height } = document.documentElement.getBoundingClientRect();
-      this.notify("ui/notifications/size-changed", { width: Math.ceil(width), height: Math.ceil(height) });
+      this.notify("ui/notifications/size-changed", {
+        width: Math.ceil(width),
+        height: Math.ceil(height),
+      });
     }).observe(document.documentElement);
   }
 
@@ -126,7 +152,10 @@ class AppTransport {
       if (message.method !== "ping") this.#on[message.method]?.();
       this.#post({ id: message.id, result: {} });
     } else {
-      this.#post({ id: message.id, error: { code: -32601, message: `Unknown method: ${message.method}` } });
+      this.#post({
+        id: message.id,
+        error: { code: -32601, message: `Unknown method: ${message.method}` },
+      });
     }
   }
 }
@@ -135,7 +164,10 @@ class AppTransport {
 async function callTool(transport, name, args) {
   const answer = await transport.request("tools/call", { name, arguments: args });
   if (answer.isError || !answer.structuredContent) {
-    throw new Refused((answer.content ?? []).map((block) => block.text ?? "").join(" ") || `${name} gave no answer.`);
+    throw new Refused(
+      (answer.content ?? []).map((block) => block.text ?? "").join(" ") ||
+        `${name} gave no answer.`,
+    );
   }
   return answer.structuredContent;
 }

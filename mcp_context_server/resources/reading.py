@@ -33,10 +33,11 @@ SESSIONS_ON_A_PAGE = 20
 """Sessions in one answer: the title of each costs a look into it."""
 
 ENTRIES_ON_A_PAGE = 200
-"""Entries of a transcript, or messages of a view, in one answer at most."""
+"""Entries of a transcript in one answer at most."""
 
 PAGE_CHARS = 1_000_000
-"""Characters from which on a page takes no further item; it has one at least."""
+"""Characters from which on a page takes no further item; it has one at least. A view that
+fills a window of 200,000 tokens comes in one."""
 
 Asking = Context[App]
 Filled = Mapping[str, str]
@@ -75,7 +76,7 @@ async def read_view(ctx: Asking, filled: Filled) -> str:
     """The view's messages from a place on."""
     live, start = await _session(ctx, filled), _number(filled, least=0)
     view = live.session.view
-    page = _page(message.wire() for message in view[start:])
+    page = _page((message.wire() for message in view[start:]), most=len(view))
     return _text(
         ViewPage(
             session_id=live.record.session_id,
@@ -92,7 +93,8 @@ async def read_transcript(ctx: Asking, filled: Filled) -> str:
     live, start = await _session(ctx, filled), _number(filled, least=1)
     stored = await app(ctx).service.store.read(live.record.session_id, after=start - 1)
     gone = undone(stored.entries)
-    page = _page(entry_of(n, entry, is_undone=n in gone) for n, entry in stored.entries)
+    told = (entry_of(n, entry, is_undone=n in gone) for n, entry in stored.entries)
+    page = _page(told, most=ENTRIES_ON_A_PAGE)
     return _text(
         TranscriptPage(
             session_id=live.record.session_id,
@@ -169,11 +171,11 @@ def _number(filled: Filled, *, least: int) -> int:
     raise InvalidInput(message)
 
 
-def _page(items: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+def _page(items: Iterable[Mapping[str, Any]], *, most: int) -> tuple[Mapping[str, Any], ...]:
     """As many items as fit on a page, and one at least, if there is any."""
     page: list[Mapping[str, Any]] = []
     chars = 0
-    for item in islice(items, ENTRIES_ON_A_PAGE):
+    for item in islice(items, most):
         chars += len(json.dumps(item, ensure_ascii=False))
         if page and chars > PAGE_CHARS:
             break

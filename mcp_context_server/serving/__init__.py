@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from mcp.server import MCPServer
 
+from mcp_context_server import telemetry
 from mcp_context_server.hosts.own import OwnTranscript
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.server import build_server, build_service, log_to_stderr, open_store
@@ -29,7 +30,11 @@ def serve(flags: Mapping[str, object]) -> None:
     """Serve until the transports end. Raises `StoreUnavailable`, `InvalidInput`."""
     settings = from_environment(os.environ, flags=flags)
     log_to_stderr(settings)
-    anyio.run(_serve, settings)
+    end = telemetry.start(os.environ)
+    try:
+        anyio.run(_serve, settings)
+    finally:
+        end()
 
 
 async def _serve(settings: Settings) -> None:

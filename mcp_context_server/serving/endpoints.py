@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
-from importlib import import_module
 from typing import Any
 
 import anyio
@@ -20,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from mcp_context_server import panel
 from mcp_context_server.errors import ContextServerError
 from mcp_context_server.identity import CONNECTION
 from mcp_context_server.ports import SessionStore
@@ -88,26 +88,9 @@ class ServerSentEvents:
             await self._transport.handle_post_message(scope, receive, send)
 
 
-PLAIN = """\
-mcp-context-server
-
-MCP clients connect here: streamable HTTP at /mcp, SSE at /sse.
-"""
-
-POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
-"""The page is one file, which loads nothing and calls nobody but this server."""
-
-
 async def page(request: Request) -> Response:
-    try:
-        panel = import_module("mcp_context_server.panel")
-    except ModuleNotFoundError:
-        return PlainTextResponse(PLAIN)
-    headers = {"content-security-policy": POLICY, "x-content-type-options": "nosniff"}
+    """The context panel: one file, which calls nobody but this server."""
+    headers = {"content-security-policy": panel.page_policy(), "x-content-type-options": "nosniff"}
     return HTMLResponse(panel.page(), headers=headers)
 
 

@@ -1,7 +1,7 @@
 """Sessions in this process's memory: for tests, examples and short-lived agents."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -118,6 +118,10 @@ class MemoryStore:
 
     async def checkpoint(self, session_id: str) -> Checkpoint | None:
         return self._kept(session_id).checkpoint
+
+    async def elsewhere(self) -> AsyncGenerator[tuple[str, str]]:
+        for nobody in ():
+            yield nobody
 
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
         self._catalogs.setdefault(digest, tuple(definitions))

@@ -7,7 +7,7 @@ by which it is known whether it was applied before the connection went.
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ from mcp_context_server.ports import (
     SessionRecord,
     Stored,
 )
+from mcp_context_server.stores.notices import CHANNEL, LISTEN, Announcer
 from mcp_context_server.stores.postgres_schema import SCHEMA, NewerSchema, migrate
 from mcp_context_server.stores.rows import (
     body_of,
@@ -45,7 +46,7 @@ from mcp_context_server.stores.rows import (
     json_text,
     key_of,
     numbered,
-    passage_of,
+    passages_of,
     refuse_unstorable,
     session_record,
 )
@@ -81,10 +82,13 @@ class PostgresStore:
         self._url, self._size, self._patience = url, connections, patience_seconds
         self._opening = anyio.Lock()
         self._pool: AsyncConnectionPool[Connection] | None = None
+        self._announcer = Announcer(self._notify)
 
     async def create(self, record: SessionRecord) -> bool:
         refuse_unstorable(record.session_id)
-        return await self._run(lambda db: _create(db, record))
+        is_new = await self._run(lambda db: _create(db, record))
+        self._announcer.tell(record.session_id, record.principal)
+        return is_new
 
     async def read(self, session_id: str, *, after: int = 0, until: int | None = None) -> Stored:
         return await self._run(lambda db: _read(db, session_id, after, until))
@@ -98,7 +102,9 @@ class PostgresStore:
         receipt: Receipt | None = None,
     ) -> int:
         told = _append_values(session_id, entries, version, receipt)
-        return await self._run(lambda db: _append(db, told))
+        after, principal = await self._run(lambda db: _append(db, told))
+        self._announcer.tell(session_id, principal)
+        return after
 
     async def receipt(self, session_id: str, key: str) -> str | None:
         return await self._run(lambda db: _receipt(db, session_id, key))
@@ -147,7 +153,23 @@ class PostgresStore:
     async def get_catalog(self, digest: str) -> Sequence[Definition] | None:
         return await self._run(lambda db: _get_catalog(db, digest))
 
+    async def elsewhere(self) -> AsyncGenerator[tuple[str, str]]:
+        try:
+            async with await _connect(self._url) as db:
+                await db.execute(LISTEN)
+                async for notice in db.notifies():
+                    for place in self._announcer.heard(notice.payload):
+                        yield place
+        except Error as error:
+            raise self._unavailable(error) from error
+
+    async def _notify(self, payload: str) -> None:
+        pool = await self._connected()
+        async with pool.connection() as db:
+            await db.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
+
     async def aclose(self) -> None:
+        await self._announcer.aclose()
         if self._pool is not None:
             await self._pool.close()
 
@@ -296,6 +318,7 @@ def _append_values(
 ) -> dict[str, Any]:
     """The parameters of `_APPEND`."""
     bodies = [body_of(entry) for entry in entries]
+    passages = tuple(passages_of(entries, version))
     originals = {
         key_of(reference): n
         for n, entry in reversed(tuple(enumerate(entries, start=version + 1)))
@@ -311,7 +334,9 @@ def _append_values(
         "token": secrets.token_urlsafe(12),
         "references": list(originals),
         "places": list(originals.values()),
-        "passage": passage_of(entries),
+        "firsts": [passage.first for passage in passages],
+        "lasts": [passage.last for passage in passages],
+        "texts": [passage.text for passage in passages],
         "key": key_of(receipt.key) if receipt else None,
         "answer": receipt.answer if receipt else None,
     }
@@ -322,7 +347,7 @@ WITH moved AS (
     UPDATE sessions SET version = version + %(count)s, size_bytes = size_bytes + %(size)s,
         updated_at = now()
     WHERE session_id = %(session_id)s AND version = %(version)s
-    RETURNING session_id, version - %(count)s AS base
+    RETURNING session_id, version - %(count)s AS base, principal
 ), added AS (
     INSERT INTO entries (session_id, sequence, type, body, token)
     SELECT session_id, base + e.n, e.type, e.body, CASE e.n WHEN 1 THEN %(token)s END
@@ -334,23 +359,26 @@ WITH moved AS (
     ON CONFLICT DO NOTHING
 ), searchable AS (
     INSERT INTO passages (session_id, first, last, text)
-    SELECT session_id, base + 1, base + %(count)s, %(passage)s FROM moved WHERE %(passage)s <> ''
+    SELECT session_id, p.first, p.last, p.text
+    FROM moved, unnest(%(firsts)s::bigint[], %(lasts)s::bigint[], %(texts)s::text[])
+        AS p (first, last, text)
 ), kept AS (
     INSERT INTO receipts (session_id, key, answer)
     SELECT session_id, %(key)s, %(answer)s FROM moved WHERE %(key)s::text IS NOT NULL
 )
-SELECT count(*) FROM moved
+SELECT principal FROM moved
 """
 
 
-async def _append(db: Connection, told: Mapping[str, Any]) -> int:
+async def _append(db: Connection, told: Mapping[str, Any]) -> tuple[int, str]:
+    """The new version, and whose session it is."""
     after = told["version"] + told["count"]
     cursor = await db.execute(_APPEND, told)
     moved = await cursor.fetchone()
-    if moved == (1,):
-        return after
+    if moved is not None:
+        return after, moved[0]
     cursor = await db.execute(
-        "SELECT s.version, e.token FROM sessions s LEFT JOIN entries e"
+        "SELECT s.version, e.token, s.principal FROM sessions s LEFT JOIN entries e"
         " ON e.session_id = s.session_id AND e.sequence = %(version)s + 1"
         " WHERE s.session_id = %(session_id)s",
         told,
@@ -359,7 +387,7 @@ async def _append(db: Connection, told: Mapping[str, Any]) -> int:
     if row is None:
         raise SessionNotFound(told["session_id"])
     if row[1] == told["token"]:
-        return after  # applied by an attempt of which the answer was lost
+        return after, row[2]  # applied by an attempt of which the answer was lost
     raise VersionConflict(told["session_id"], told["version"], row[0])
 
 

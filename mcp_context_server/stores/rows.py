@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from mcp_context_server.core.edits import Entry, dump_entry, load_entry
@@ -76,6 +77,23 @@ def session_record(
     )
 
 
-def passage_of(entries: Iterable[Entry]) -> str:
-    """What a search looks through in these entries: the folded text of the messages."""
-    return "\n".join(folded(searchable(e)) for e in entries if isinstance(e, Message))
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """What a search looks through: the folded text of the messages in a run of entries."""
+
+    first: int
+    last: int
+    text: str
+
+
+PASSAGE_ENTRIES = 16
+"""Most entries of one passage: all of them are read where it holds what is searched for."""
+
+
+def passages_of(entries: Sequence[Entry], version: int) -> Iterator[Passage]:
+    """The passages of entries that come after a version; none of those without any text."""
+    for start in range(0, len(entries), PASSAGE_ENTRIES):
+        run = entries[start : start + PASSAGE_ENTRIES]
+        text = "\n".join(folded(searchable(e)) for e in run if isinstance(e, Message))
+        if text:
+            yield Passage(version + start + 1, version + start + len(run), text)

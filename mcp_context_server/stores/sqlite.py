@@ -10,12 +10,21 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+import anyio
 import anyio.to_thread
 
 from mcp_context_server.core.catalog import Definition
@@ -30,18 +39,19 @@ from mcp_context_server.ports import (
     Stored,
 )
 from mcp_context_server.stores.rows import (
+    Passage,
     body_of,
     is_storable,
     json_text,
     key_of,
     numbered,
-    passage_of,
+    passages_of,
     refuse_unstorable,
     session_record,
 )
 from mcp_context_server.stores.sqlite_schema import (
     MIGRATIONS,
-    add_passage,
+    add_passages,
     migrate,
     migrations_made,
 )
@@ -50,6 +60,12 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 30.0
 """How long a write waits for another process's write before it is an error."""
+
+LOOK_SECONDS = 0.25
+"""How often it is looked whether another process has written, while somebody listens."""
+
+LATELY_SECONDS = 5
+"""What was written within these is told where another process has written anything."""
 
 INDEX_EVERY = 64
 """Passages go into the search index this many at a time; a search reads the rest as they are."""
@@ -119,6 +135,14 @@ class SQLiteStore:
 
     async def checkpoint(self, session_id: str) -> Checkpoint | None:
         return await self._run(lambda db: _checkpoint(db, session_id))
+
+    async def elsewhere(self) -> AsyncGenerator[tuple[str, str]]:
+        seen = await self._run(_data_version)
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            before, seen = seen, await self._run(_data_version)
+            for place in await self._run(_written_lately) if seen != before else ():
+                yield place
 
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
         body = json_text(list(definitions))
@@ -291,7 +315,7 @@ class _Rows:
     version: int
     entries: list[tuple[str, int, str, str]]
     originals: list[tuple[str, str, int]]
-    passage: str
+    passages: tuple[Passage, ...]
     size_bytes: int
 
     @classmethod
@@ -303,7 +327,7 @@ class _Rows:
             version,
             bodies,
             [(session_id, key_of(r), n) for n, entry in numbered for r in references_of(entry)],
-            passage_of(entries),
+            tuple(passages_of(entries, version)),
             sum(len(body.encode()) for _, _, _, body in bodies),
         )
 
@@ -319,7 +343,7 @@ def _append(db: sqlite3.Connection, rows: _Rows, receipt: Receipt | None) -> int
             raise VersionConflict(rows.session_id, rows.version, actual)
         db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows.entries)
         db.executemany("INSERT OR IGNORE INTO originals VALUES (?, ?, ?)", rows.originals)
-        add_passage(db, rows.session_id, range(rows.version + 1, rows.after + 1), rows.passage)
+        add_passages(db, rows.session_id, rows.passages)
         if receipt is not None:
             kept = (rows.session_id, key_of(receipt.key), receipt.answer)
             db.execute("INSERT INTO receipts VALUES (?, ?, ?)", kept)
@@ -468,6 +492,17 @@ def _release(db: sqlite3.Connection, session_id: str, holder: str) -> None:
             "UPDATE sessions SET lease_holder = '' WHERE session_id = ? AND lease_holder = ?",
             (session_id, holder),
         )
+
+
+def _data_version(db: sqlite3.Connection) -> int:
+    """Another number whenever another connection has written; costs next to nothing."""
+    return db.execute("PRAGMA data_version").fetchone()[0]
+
+
+def _written_lately(db: sqlite3.Connection) -> Sequence[tuple[str, str]]:
+    sql = "SELECT session_id, principal FROM sessions WHERE updated_at >= "
+    since = f"strftime('%Y-%m-%dT%H:%M:%SZ', 'now', '-{LATELY_SECONDS} seconds')"
+    return db.execute(sql + since).fetchall()
 
 
 def _put_checkpoint(db: sqlite3.Connection, session_id: str, checkpoint: Checkpoint) -> None:

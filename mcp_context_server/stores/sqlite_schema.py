@@ -2,11 +2,11 @@
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from mcp_context_server.core.edits import load_entry
-from mcp_context_server.stores.rows import passage_of
+from mcp_context_server.stores.rows import Passage, passages_of
 
 Migration = str | Callable[[sqlite3.Connection], None]
 
@@ -52,6 +52,7 @@ _UPKEEP = """
         SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) FROM entries
         WHERE entries.session_id = sessions.session_id
     );
+    CREATE INDEX sessions_by_update ON sessions (updated_at);
     CREATE TABLE receipts (
         session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
         key TEXT NOT NULL,
@@ -73,23 +74,22 @@ _UPKEEP = """
     CREATE INDEX passages_of_session ON passages (session_id, id)
 """
 
-PASSAGE_ENTRIES = 16
-"""Entries of a passage that is made of a transcript from before there were any."""
+ENTRIES_READ = 1_600
+"""Entries read at a time while their passages are made; whole passages of them."""
 
 
 def _make_passages(db: sqlite3.Connection) -> None:
     """The searchable text of what was appended before there was any."""
     sessions = db.execute("SELECT session_id, version FROM sessions").fetchall()
     for session_id, version in sessions:
-        for first in range(1, version + 1, PASSAGE_ENTRIES):
-            last = min(version, first + PASSAGE_ENTRIES - 1)
+        for before in range(0, version, ENTRIES_READ):
             rows = db.execute(
                 "SELECT type, body FROM entries WHERE session_id = ?"
-                " AND sequence BETWEEN ? AND ? ORDER BY sequence",
-                (session_id, first, last),
+                " AND sequence > ? AND sequence <= ? ORDER BY sequence",
+                (session_id, before, before + ENTRIES_READ),
             )
-            text = passage_of(load_entry(kind, json.loads(body)) for kind, body in rows)
-            add_passage(db, session_id, range(first, last + 1), text)
+            entries = [load_entry(kind, json.loads(body)) for kind, body in rows]
+            add_passages(db, session_id, passages_of(entries, before))
 
 
 def _make_index(db: sqlite3.Connection) -> None:
@@ -126,10 +126,9 @@ def migrations_made(db: sqlite3.Connection) -> int:
     return made
 
 
-def add_passage(db: sqlite3.Connection, session_id: str, entries: range, text: str) -> None:
-    """Keep the searchable text of entries, if there is any."""
-    if text:
-        db.execute(
-            "INSERT INTO passages (session_id, first, last, text) VALUES (?, ?, ?, ?)",
-            (session_id, entries[0], entries[-1], text),
-        )
+def add_passages(db: sqlite3.Connection, session_id: str, passages: Iterable[Passage]) -> None:
+    """Keep the searchable text of entries."""
+    db.executemany(
+        "INSERT INTO passages (session_id, first, last, text) VALUES (?, ?, ?, ?)",
+        [(session_id, passage.first, passage.last, passage.text) for passage in passages],
+    )

@@ -26,5 +26,6 @@ def _extracted(task: SummaryTask) -> str:
         count=quick_count,
         references=lambda id: id if id in ids else None,
         instructions="\n".join(task.instructions),
+        covered=task.covered,
         policy=task.policy,
     )

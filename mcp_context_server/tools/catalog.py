@@ -1,6 +1,6 @@
 """Tools that take in the tools of other servers, and find the right one of them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -8,36 +8,32 @@ from pydantic import Field
 from mcp_context_server.results import FoundTools, RegisteredTools
 from mcp_context_server.toolbox import Registering, find_tools
 from mcp_context_server.toolbox import register_tools as register
-from mcp_context_server.tools.sessions import SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+from mcp_context_server.tools.parameters import Name, Objects, SessionId
+from mcp_context_server.tools.surface import Ctx, answer, app, session_of
+
+MOST_RESULTS = 1_000
 
 
-@reporting_errors
 async def tool_search(
     ctx: Ctx,
-    query: Annotated[
-        str, Field(description="Words (+word must match), a tool's name, or select:name,name")
-    ],
-    max_results: Annotated[int | None, Field(ge=1)] = None,
-    session_id: SessionId = "",
+    query: Annotated[str, Field(description="Words (+word must match), or select:name,name")],
+    max_results: Annotated[int | None, Field(ge=1, le=MOST_RESULTS)] = None,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, FoundTools]:
-    """Find a tool by what it does, and load it. Search before saying that there is none."""
+    """Find and load a tool by what it does. Search before you say there is none."""
     live = await session_of(ctx, session_id)
     found = await find_tools(app(ctx).service, live, query, max_results)
     return answer(found, _found_line(found))
 
 
-@reporting_errors
 async def register_tools(
     ctx: Ctx,
-    tools: Annotated[
-        list[dict[str, Any]], Field(description="Definitions, as of MCP or the Messages API")
-    ],
+    tools: Annotated[Objects, Field(description="Definitions, as of MCP or the Messages API")],
     pending_servers: Annotated[
-        list[str] | None, Field(description="All servers that are still connecting")
+        list[Name] | None, Field(description="All servers that are still connecting")
     ] = None,
     disconnected_servers: Annotated[
-        list[str] | None, Field(description="Their tools are gone until registered again")
+        list[Name] | None, Field(description="Their tools are gone until registered again")
     ] = None,
     replace: Annotated[bool, Field(description="A known name takes the new definition")] = False,
     session_id: SessionId = "",

@@ -1,6 +1,5 @@
 """Tools that make the view smaller by a summary, and recover where a provider refused it."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Literal
 
 from mcp import types
@@ -16,11 +15,13 @@ from mcp_context_server.recovering import Refusal, recover
 from mcp_context_server.results import Compacted, Recovered
 from mcp_context_server.sampling import sampling_question
 from mcp_context_server.service import Live
-from mcp_context_server.tools.sessions import SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+from mcp_context_server.tools.parameters import Count, Name, Seconds, SessionId
+from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of
 
 Scope = Literal["all", "from", "up_to"]
 Summarizer = Literal["auto", "extractive", "anthropic", "endpoint", "sampling", "agent"]
+Ticket = Annotated[str, Field(max_length=100_000)]
+"""It names the range it is for, so it grows with the messages pinned."""
 
 
 async def host_summary(
@@ -49,29 +50,23 @@ async def host_summary(
     return sampling_question(app(ctx).compactor, live, wish, instructions, summarizer)
 
 
-@reporting_errors
 async def compact(
     ctx: Ctx,
     sampled: Annotated[types.CreateMessageResult | None, Resolve(host_summary)],
-    instructions: Annotated[str, Field(description="What the summary must not lose")] = "",
-    scope: Annotated[
-        Scope, Field(description="from: the pivot and what follows; up_to: what is before it")
-    ] = "all",
-    pivot_message_id: str = "",
-    summarizer: Annotated[
-        Summarizer, Field(description="agent: you write it; the prompt comes back")
-    ] = "auto",
-    summary: Annotated[str, Field(description="The summary you wrote")] = "",
-    ticket: Annotated[str, Field(description="From needs_summary, or from running")] = "",
-    pin_message_ids: Annotated[list[str] | None, Field(description="Stay verbatim")] = None,
-    wait_seconds: Annotated[float | None, Field(ge=0)] = None,
+    instructions: str = "",
+    scope: Scope = "all",
+    pivot_message_id: Name = "",
+    summarizer: Summarizer = "auto",
+    summary: str = "",
+    ticket: Ticket = "",
+    pin_message_ids: list[Name] | None = None,
+    wait_seconds: Seconds | None = None,
     dry_run: bool = False,
-    undo: Annotated[bool, Field(description="Take back the newest compaction")] = False,
-    session_id: SessionId = "",
+    undo: bool = False,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, Compacted]:
-    """Replace old messages by a summary; best at the end of a piece of work. recall still finds
-    every original. With summarizer "agent" you get a prompt and a ticket: write the summary and
-    call again with both."""
+    """Replace old messages by a summary, best when a piece of work is done. Summarizer agent:
+    you write it."""
     live, compactor = await session_of(ctx, session_id), app(ctx).compactor
     if undo:
         return await _undone(ctx, live)
@@ -88,7 +83,7 @@ async def compact(
         wait_seconds=wait_seconds,
         is_dry_run=dry_run,
     )
-    outcome = await compactor.compact(live, asked, progress=_progress(ctx))
+    outcome = await compactor.compact(live, asked, progress=progress_to(ctx))
     compacted = compacted_of(outcome, with_summary=not summary or dry_run, is_dry_run=dry_run)
     return answer(compacted, _line(compacted))
 
@@ -108,17 +103,6 @@ def _found(outcome: Outcome | None) -> CallToolResult:
         raise InvalidInput(message)
     compacted = compacted_of(outcome, with_summary=True)
     return answer(compacted, _line(compacted))
-
-
-def _progress(ctx: Ctx) -> Callable[[str], Awaitable[None]]:
-    done = 0
-
-    async def report(doing: str) -> None:
-        nonlocal done
-        done += 1
-        await ctx.report_progress(done, message=doing)
-
-    return report
 
 
 def _text_of(sampled: types.CreateMessageResult | None) -> str:
@@ -152,12 +136,11 @@ def _line(compacted: Compacted) -> str:
             return f"Not compacted, history is as it was: {compacted.reason}"
 
 
-@reporting_errors
 async def recover_overflow(
     ctx: Ctx,
     error: Annotated[str, Field(description="The provider's error: its text, or its JSON")],
-    status_code: int | None = None,
-    max_tokens: Annotated[int | None, Field(gt=0, description="As it was sent")] = None,
+    status_code: Annotated[int | None, Field(ge=0, le=999)] = None,
+    max_tokens: Annotated[Count | None, Field(description="As it was sent")] = None,
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Recovered]:
     """Tell what to do after a provider refused a request, and do what can be done here."""

@@ -8,12 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from mcp_context_server.core.edits import SectionUpdate
 from mcp_context_server.memories import Remembering, read_memory, update_memory
 from mcp_context_server.results import MemoryRead, MemoryUpdated
-from mcp_context_server.tools.sessions import SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+from mcp_context_server.tools.parameters import Count, Name
+from mcp_context_server.tools.surface import Ctx, answer, app, session_of
 
-Mode = Annotated[
-    Literal["replace", "append", "prepend"], Field(description="prepend: Worklog only")
-]
+Mode = Literal["replace", "append", "prepend"]
 
 
 class SectionWrite(BaseModel):
@@ -21,39 +19,35 @@ class SectionWrite(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    section: str
+    section: Name
     content: str
     mode: Mode = "replace"
 
 
-@reporting_errors
 async def session_memory_read(
     ctx: Ctx,
-    section: Annotated[str, Field(description="Its heading; all where it is left out")] = "",
-    session_id: SessionId = "",
+    section: Name = "",
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, MemoryRead]:
-    """Read this session's notes, which outlive every compaction: all, or one section."""
+    """Read your notes on this session; first of all after a compaction."""
     live = await session_of(ctx, session_id)
     read = await read_memory(app(ctx).service, live, section)
     return answer(read, f"{read.total_tokens:,} tokens; room for {read.room_tokens:,} more.")
 
 
-@reporting_errors
 async def session_memory_update(
     ctx: Ctx,
-    section: Annotated[str, Field(description="A heading, as session_memory_read gives them")] = "",
+    section: Name = "",
     content: str = "",
     mode: Mode = "replace",
     updates: Annotated[
-        list[SectionWrite] | None, Field(description="Several sections, all or none")
+        list[SectionWrite] | None, Field(description="Several: {section, content, mode}")
     ] = None,
-    trim: Annotated[bool, Field(description="Cut the oldest where it doesn't fit")] = False,
-    expected_version: Annotated[
-        int | None, Field(description="Refuse if the memory changed since")
-    ] = None,
-    session_id: SessionId = "",
+    trim: bool = False,
+    expected_version: Count | None = None,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, MemoryUpdated]:
-    """Note what must outlive compaction: task, state, files, corrections, results, worklog."""
+    """Note what must outlive compaction: the task, its state, corrections, results."""
     live = await session_of(ctx, session_id)
     one = [SectionWrite(section=section, content=content, mode=mode)] if section else []
     asked = Remembering(

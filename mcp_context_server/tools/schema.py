@@ -1,4 +1,7 @@
-"""Input schemas as models read them: nothing that costs tokens and says nothing."""
+"""Schemas as they are listed: nothing that costs tokens and says nothing.
+
+What a schema leaves unsaid still holds: arguments are checked against the full one.
+"""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -6,31 +9,56 @@ from typing import Any, cast
 Schema = dict[str, Any]
 
 
-def slim(schema: Schema) -> Schema:
-    """A schema without titles, empty defaults, and the choice of null for what may be left out.
+def resolved(schema: Schema) -> Schema:
+    """A schema with each `$ref` replaced by what it stands for; none may stand for itself."""
+    definitions = cast("Mapping[str, Schema]", schema.get("$defs", {}))
 
-    It takes what the original takes, but for an explicit null.
+    def put_in(value: Any) -> Any:
+        if isinstance(value, list):
+            return [put_in(each) for each in cast("list[Any]", value)]
+        if not isinstance(value, dict):
+            return value
+        told = cast("Schema", value)
+        meant = definitions[told["$ref"].rpartition("/")[2]] if "$ref" in told else {}
+        rest = {key: each for key, each in told.items() if key not in ("$ref", "$defs")}
+        return {key: put_in(each) for key, each in {**meant, **rest}.items()}
+
+    return put_in(schema)
+
+
+def slim(schema: Schema) -> Schema:
+    """An input schema as a model reads it: names, types, choices, and what is described.
+
+    The first of several choices is the one taken where the argument is left out. What an
+    object in a list holds is for the argument's description to say.
     """
-    kept = {key: value for key, value in schema.items() if not _says_nothing(key, value)}
-    for key in ("properties", "$defs"):
-        if isinstance(named := kept.get(key), Mapping):
-            inner = cast("Mapping[str, Schema]", named)
-            kept[key] = {name: slim(each) for name, each in inner.items()}
-    if isinstance(items := kept.get("items"), dict):
-        kept["items"] = slim(cast("Schema", items))
-    if "anyOf" in kept:
-        choices = [slim(choice) for choice in kept.pop("anyOf") if choice != {"type": "null"}]
-        return {**choices[0], **kept} if len(choices) == 1 else {"anyOf": choices, **kept}
+    kept = _kept(schema, _UNSAID_OF_INPUT)
+    for argument in kept["properties"].values():
+        if argument.get("type") == "array":
+            argument["items"] = {"type": argument["items"]["type"]}
     return kept
 
 
-def _says_nothing(key: str, value: object) -> bool:
-    match key:
-        case "title":
-            return isinstance(value, str)
-        case "default":
-            return not value
-        case "additionalProperties":
-            return value is True
-        case _:
-            return False
+def lean(schema: Schema) -> Schema:
+    """An output schema as a program reads it: answers have no nulls, so it allows for none."""
+    return _kept(schema, _UNSAID_OF_OUTPUT)
+
+
+_UNSAID_OF_INPUT = frozenset({"title", "default", "minimum", "maximum", "maxLength"})
+_UNSAID_OF_OUTPUT = frozenset({"title", "default", "description"})
+
+
+def _kept(schema: Schema, unsaid: frozenset[str]) -> Schema:
+    kept = {key: value for key, value in schema.items() if key not in unsaid}
+    if kept.get("additionalProperties") is True:
+        del kept["additionalProperties"]
+    for key in ("properties", "$defs"):
+        if isinstance(named := kept.get(key), Mapping):
+            inner = cast("Mapping[str, Schema]", named)
+            kept[key] = {name: _kept(each, unsaid) for name, each in inner.items()}
+    if isinstance(items := kept.get("items"), dict):
+        kept["items"] = _kept(cast("Schema", items), unsaid)
+    if "anyOf" in kept:
+        choices = [_kept(each, unsaid) for each in kept.pop("anyOf") if each != {"type": "null"}]
+        return {**choices[0], **kept} if len(choices) == 1 else {"anyOf": choices, **kept}
+    return kept

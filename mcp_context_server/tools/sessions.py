@@ -11,23 +11,28 @@ from mcp_context_server.core.status import session_window, standing
 from mcp_context_server.receipts import key_in
 from mcp_context_server.results import Appended, Recalled, SessionOpened
 from mcp_context_server.service import Opening, Wanted
-from mcp_context_server.tools.surface import Ctx, answer, app, call_of, reporting_errors, session_of
+from mcp_context_server.tools.parameters import PATH_CHARS, Count, Name, Objects, SessionId
+from mcp_context_server.tools.surface import Ctx, answer, app, call_of, session_of
 from mcp_context_server.transcripts.given import given_messages
 
-SessionId = Annotated[str, Field(description="From session_open; may be left out on stdio")]
 
-
-@reporting_errors
 async def session_open(
     ctx: Ctx,
     session_id: SessionId = "",
-    model: str = "",
-    context_window: Annotated[int, Field(ge=0)] = 0,
-    max_output: Annotated[int, Field(ge=0)] = 0,
-    parent_id: str = "",
+    model: Name = "",
+    context_window: Count = 0,
+    max_output: Count = 0,
+    parent_id: Name = "",
     kind: Literal["main", "subagent", "summary", "memory"] = "main",
-    transcript: Annotated[str, Field(description="Path of a host's file to follow, or auto")] = "",
-    system: str | list[dict[str, Any]] = "",
+    transcript: Annotated[
+        str | None,
+        Field(
+            max_length=PATH_CHARS,
+            description="Path of a host's file to follow, or auto; empty: follow none",
+        ),
+    ] = None,
+    transcript_format: Annotated[Name, Field(description="Where it is not recognised")] = "",
+    system: str | Objects = "",
     rules: Annotated[list[str] | None, Field(description="Kept verbatim for ever")] = None,
     policy: Annotated[dict[str, Any] | None, Field(description="Overrides by name")] = None,
 ) -> Annotated[CallToolResult, SessionOpened]:
@@ -40,7 +45,8 @@ async def session_open(
         system=(tuple(system) if isinstance(system, list) else system) or None,
         rules=tuple(rules) if rules else None,
         policy=policy or None,
-        transcript=transcript or None,
+        transcript=transcript,
+        transcript_format=transcript_format or None,
     )
     opening = Opening(kind=kind, parent_id=parent_id or None, configure=configure)
     live, created = await identity.open(call, opening)
@@ -53,21 +59,20 @@ async def session_open(
         thresholds=thresholds_of(bounds),
         messages=len(live.session.view),
         version=live.session.version,
-        transcript=live.session.settings.transcript,
+        transcript=live.session.settings.transcript or None,
         warnings=bounds.notes or None,
     )
     return answer(opened, f"Session {opened.session_id}, {opened.messages} messages.")
 
 
-@reporting_errors
 async def append_messages(
     ctx: Ctx,
-    messages: Annotated[list[dict[str, Any]], Field(description="Anthropic or OpenAI chat form")],
+    messages: Annotated[Objects, Field(description="Anthropic or OpenAI chat form")],
     session_id: SessionId = "",
     usage: Annotated[dict[str, Any] | None, Field(description="As the API reported it")] = None,
-    expected_version: int | None = None,
+    expected_version: Count | None = None,
     idempotency_key: Annotated[
-        str, Field(description="Yours; the same append is applied once")
+        Name, Field(description="Yours; the same append is applied once")
     ] = "",
 ) -> Annotated[CallToolResult, Appended]:
     """Add messages to the conversation, after each prompt, response or tool result."""
@@ -98,18 +103,17 @@ async def append_messages(
     )
 
 
-@reporting_errors
 async def recall(
     ctx: Ctx,
-    reference: Annotated[str, Field(description="From a placeholder, snip or a hit")] = "",
-    message_id: str = "",
+    reference: Name = "",
+    message_id: Name = "",
     query: Annotated[str, Field(description="Words that all occur")] = "",
     limit: Annotated[int, Field(ge=1, le=100)] = 5,
-    offset: Annotated[int, Field(ge=0)] = 0,
-    max_tokens: Annotated[int, Field(ge=0)] = 0,
-    session_id: SessionId = "",
+    offset: Count = 0,
+    max_tokens: Count = 0,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, Recalled]:
-    """Bring back what was cleared or compacted: by reference, or by searching for words."""
+    """Get back what was cleared or compacted: by reference, or by words."""
     live = await session_of(ctx, session_id)
     wanted = Wanted(
         reference or message_id, query, limit=limit, offset=offset, max_tokens=max_tokens

@@ -1,15 +1,12 @@
-"""What every tool shares: finding its session, shaping its answer, telling its errors."""
+"""What every tool shares: finding its session, telling how far it is, shaping its answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent
 
-from mcp_context_server.errors import ContextServerError
 from mcp_context_server.identity import CONNECTION, Call
 from mcp_context_server.results import Result
 from mcp_context_server.service import Live
@@ -18,27 +15,10 @@ from mcp_context_server.state import App
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
 Ctx = Context[App]
 
 Asking = Context[Any] | ServerRequestContext[Any]
 """What is known of a call: as tools, prompts and resources get it, or as completions do."""
-
-
-def reporting_errors(tool: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
-    """Let the model read our errors; the SDK hides every exception but `ToolError`."""
-
-    @wraps(tool)
-    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return await tool(*args, **kwargs)
-        except ContextServerError as error:
-            raise ToolError(str(error)) from error
-
-    return wrapper
 
 
 def app(ctx: Asking) -> App:
@@ -66,6 +46,18 @@ def call_of(ctx: Asking, session_id: str) -> Call:
 async def session_of(ctx: Asking, session_id: str) -> Live:
     """The session a call acts on, brought up to date with the transcript it follows."""
     return await app(ctx).identity.session_of(call_of(ctx, session_id))
+
+
+def progress_to(ctx: Ctx) -> Callable[[str], Awaitable[None]]:
+    """Tells the client what is being done, in a few words, where it asked to be told."""
+    done = 0
+
+    async def report(doing: str) -> None:
+        nonlocal done
+        done += 1
+        await ctx.report_progress(done, message=doing)
+
+    return report
 
 
 def _request_of(ctx: Asking) -> ServerRequestContext[App]:

@@ -1,6 +1,6 @@
 """Tools that say how much something takes, and how full the window is."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -8,36 +8,34 @@ from pydantic import Field
 from mcp_context_server.answers import Estimable, status_of
 from mcp_context_server.memories import current
 from mcp_context_server.results import Status, TokenEstimate
-from mcp_context_server.tools.sessions import SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+from mcp_context_server.tools.parameters import PATH_CHARS, Name, Objects
+from mcp_context_server.tools.surface import Ctx, answer, app, session_of
 
 
-@reporting_errors
 async def estimate_tokens(
     ctx: Ctx,
     text: str = "",
-    messages: list[dict[str, Any]] | None = None,
-    tools: list[dict[str, Any]] | None = None,
-    path: str = "",
-    model: str = "",
+    messages: Objects | None = None,
+    tools: Objects | None = None,
+    path: Annotated[str, Field(max_length=PATH_CHARS)] = "",
+    model: Name = "",
     method: Literal["calibrated", "claude-code"] = "calibrated",
-    exact: Annotated[bool, Field(description="Ask the model's own tokenizer")] = False,
-    session_id: SessionId = "",
+    exact: bool = False,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, TokenEstimate]:
-    """Tell what a text, messages, tool definitions or a file would take, before adding them."""
+    """What a text, a file, messages or tools would cost. Ask before reading a large one."""
     live = await session_of(ctx, session_id)
     what = Estimable(text, messages, tools, path)
     estimated = await app(ctx).service.estimate(live, what, model=model, method=method, exact=exact)
     return answer(estimated, f"{estimated.tokens:,} tokens ({estimated.low:,}–{estimated.high:,}).")
 
 
-@reporting_errors
 async def context_status(
     ctx: Ctx,
-    detail: Annotated[bool, Field(description="Also the formula and every edit")] = False,
-    session_id: SessionId = "",
+    detail: bool = False,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, Status]:
-    """Tell how full the context window is, of what, and what to do next."""
+    """How full your context window is, of what, and what to do next. Look as work grows long."""
     found = await session_of(ctx, session_id)
     live, _ = await current(app(ctx).service, found)
     status = status_of(live.record, live.session, detail=detail, notice=found.notice)

@@ -1,6 +1,6 @@
 """Tools around a turn: clear what is no longer needed, prepare what is sent."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp.types import CallToolResult
 from pydantic import Field
@@ -8,28 +8,25 @@ from pydantic import Field
 from mcp_context_server.core.snip import Selection
 from mcp_context_server.memories import current
 from mcp_context_server.results import Prepared, Snipped
-from mcp_context_server.tools.sessions import SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, reporting_errors, session_of
+from mcp_context_server.tools.parameters import Count, Name, Objects, Seconds, SessionId
+from mcp_context_server.tools.surface import Ctx, answer, app, session_of
 from mcp_context_server.transcripts.given import given_messages
 from mcp_context_server.turns import Preparing, Snipping, clear_results, prepare
 
 
-@reporting_errors
 async def snip(
     ctx: Ctx,
-    tool_use_ids: list[str] | None = None,
-    message_ids: Annotated[list[str] | None, Field(description="All results in these")] = None,
-    tool: Annotated[str, Field(description="All results of this tool")] = "",
-    older_than_rounds: Annotated[int | None, Field(ge=0)] = None,
-    free_tokens: Annotated[int, Field(ge=0, description="The largest until so much is free")] = 0,
-    when: Annotated[
-        Literal["now", "cache_cold"], Field(description="cache_cold waits until it costs nothing")
-    ] = "now",
+    tool_use_ids: list[Name] | None = None,
+    message_ids: list[Name] | None = None,
+    tool: Name = "",
+    older_than_rounds: Count | None = None,
+    free_tokens: Annotated[Count, Field(description="Largest first")] = 0,
+    when: Literal["now", "cache_cold"] = "now",
     dry_run: bool = False,
-    undo: Annotated[bool, Field(description="Take back the newest snip")] = False,
-    session_id: SessionId = "",
+    undo: bool = False,
+    session_id: Name = "",
 ) -> Annotated[CallToolResult, Snipped]:
-    """Clear old tool results to free tokens; recall brings them back. Conditions add up."""
+    """Clear tool results that you no longer need. recall brings each back."""
     live = await session_of(ctx, session_id)
     selection = Selection(
         tool_use_ids=tuple(tool_use_ids or ()),
@@ -45,20 +42,17 @@ async def snip(
     return answer(snipped, _snipped_line(snipped, asked))
 
 
-@reporting_errors
 async def prepare_turn(
     ctx: Ctx,
-    system: str | list[dict[str, Any]] = "",
-    tools: Annotated[list[dict[str, Any]] | None, Field(description="All that are sent")] = None,
-    pending: Annotated[
-        list[dict[str, Any]] | None, Field(description="Sent along but not appended yet")
-    ] = None,
+    system: str | Objects = "",
+    tools: Annotated[Objects | None, Field(description="All that are sent")] = None,
+    pending: Annotated[Objects | None, Field(description="Sent along but not appended yet")] = None,
     since_version: Annotated[
-        int | None, Field(ge=0, description="Version of the copy that changes are applied to")
+        Count | None, Field(description="Version of the copy that changes are applied to")
     ] = None,
     output: Literal["view", "changes", "none"] = "view",
     wait_seconds: Annotated[
-        float | None, Field(ge=0, description="For a compaction, before `wait` is answered")
+        Seconds | None, Field(description="For a compaction, before `wait` is answered")
     ] = None,
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Prepared]:

@@ -79,8 +79,9 @@ class EntryWriter:
                 assert_never(event)
 
     def _append(self, message: Message) -> None:
-        if message.role == "assistant" and message.model is None and self._model is not None:
-            message = message.model_copy(update={"model": self._model})
+        model = self._model or self.session.model
+        if message.role == "assistant" and message.model is None and model:
+            message = message.model_copy(update={"model": model})
         self._places[message.id] = len(self.entries)
         self.entries.append(message)
 

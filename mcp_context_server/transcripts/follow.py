@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ..core.messages import Value
-from ..errors import TranscriptUnreadable
+from ..errors import TranscriptUnreadable, brief
 from .base import (
     Appended,
     Compacted,
@@ -98,8 +98,13 @@ class Follower:
 
     def finish(self) -> list[Event]:
         """The events of what is left when nothing more will be written."""
+        return list(self.finishing())
+
+    def finishing(self) -> Iterator[Event]:
+        """The same, one by one."""
         source = self._opened()
-        return list(source.rest()) if source is not None else []
+        if source is not None:
+            yield from source.rest()
 
     def mark(self) -> Bookmark | None:
         """Where this follower has got to, once it knows what it reads."""
@@ -140,7 +145,11 @@ class Follower:
 def check_format(path: Path, format: str = "auto") -> None:
     """Raises `TranscriptUnreadable` where a file has something in it, but in no known format."""
     if Follower(path, format).is_unknown():
-        unknown = f"The format of {str(path)!r} is not known. Name it: {', '.join(formats())}."
+        unknown = (
+            f"The format of {brief(str(path))} is not known. "
+            "Name it, as `transcript_format` or with --format: "
+            f"{', '.join(formats())}."
+        )
         raise TranscriptUnreadable(unknown)
 
 

@@ -94,6 +94,18 @@ def find_transcript(
     return _find_claude_session(environment, home, cwd)
 
 
+FOLLOWED_HOSTS = frozenset({"claude-code", "codex"})
+"""Hosts whose transcripts are found, and name the session."""
+
+
+def unfollowed_session(meta: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
+    """The caller's session in a host that names it, but whose transcript can't be followed."""
+    hint = session_hint(meta, environment)
+    if hint is None or hint.host in FOLLOWED_HOSTS or not _is_file_name(hint.session_id):
+        return None
+    return hint.session_id
+
+
 def claude_projects(environment: Mapping[str, str], home: Path) -> Path:
     """Where Claude Code keeps its transcripts, a directory for each project."""
     root = environment.get("CLAUDE_CONFIG_DIR")

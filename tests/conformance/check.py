@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -57,6 +58,7 @@ def main(directory: Path) -> int:
         targets = {
             "stdio": ("-e", f"PYTHONPATH={ROOT}", *PRODUCT),
             "http": (f"{address}/mcp",),
+            "http 2026": (f"{address}/mcp", "--protocol-era", "modern"),
             "sse": (f"{address}/sse",),
         }
         smoke = [
@@ -81,12 +83,20 @@ def install(directory: Path) -> None:
 def served() -> Iterator[str]:
     """The address of the server with the suite's fixtures, for as long as the block runs."""
     command = (sys.executable, str(HERE / "server.py"))
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, text=True, **pipes) as process:
+    pipes = {"stdin": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    environ = {**os.environ, "MCP_CONTEXT_LOG_LEVEL": "info"}
+    with subprocess.Popen(command, text=True, env=environ, **pipes) as process:
+        told = (re.search(r"http://\S+", line) for line in process.stderr)
+        address = next(filter(None, told), None)
+        if address is None:
+            sys.exit("The server did not come up.")
+        draining = Thread(target=process.stderr.read)
+        draining.start()
         try:
-            yield process.stdout.readline().strip()
+            yield address[0]
         finally:
-            process.communicate(timeout=30)
+            process.terminate()
+            draining.join(timeout=30)
 
 
 def conform(directory: Path, revision: str, address: str) -> Outcome:
@@ -109,10 +119,11 @@ def inspect(
 ) -> Outcome:
     """One request through the Inspector's command line."""
     inspector = str(directory / "node_modules/.bin/mcp-inspector")
-    quiet = ("--format", "json", "-q", "--method", *method)
+    quiet = ("--connect-timeout", "120000", "--format", "json", "-q", "--method", *method)
     done = _run(directory, inspector, "--cli", *target, *quiet)
-    told = done.stdout[:300] if done.returncode else f"{len(done.stdout):,} characters"
-    return Outcome(f"inspector {name}", done.returncode == 0 and not done.stderr.strip(), told)
+    is_good = done.returncode == 0 and not done.stderr.strip()
+    told = f"{len(done.stdout):,} characters" if is_good else (done.stdout + done.stderr)[-500:]
+    return Outcome(f"inspector {name}", is_good, told)
 
 
 def _run(directory: Path, *command: str) -> subprocess.CompletedProcess[str]:

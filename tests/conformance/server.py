@@ -2,56 +2,29 @@
 
     python tests/conformance/server.py
 
-It prints its address once it listens, and serves until its stdin ends.
+It is `serve --transport all`: the address is on stderr, and a signal ends it.
 """
 
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
-import anyio
-import uvicorn
 from fixtures import add_fixtures
-from starlette.applications import Starlette
+from mcp.server import MCPServer
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from mcp_context_server.server import build_server, build_service
-from mcp_context_server.settings import Settings
-from mcp_context_server.stores.memory import MemoryStore
+from mcp_context_server import serving
+
+build_server = serving.build_server
 
 
-def build_app(serving: list[uvicorn.Server]) -> Starlette:
-    """Streamable HTTP and SSE over one server; it tells its address when it is ready."""
-    server = build_server(build_service(Settings(), MemoryStore()))
+def with_fixtures(*args: Any, **options: Any) -> MCPServer[Any]:
+    """The server as it is built, and what the suite looks for."""
+    server = build_server(*args, **options)
     add_fixtures(server)
-    streamable, sse = server.streamable_http_app(), server.sse_app()
-
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
-        async with streamable.router.lifespan_context(app):
-            yield
-
-    return Starlette(routes=[*streamable.routes, *sse.routes], lifespan=lifespan)
+    return server
 
 
-class Telling(uvicorn.Server):
-    """Prints its address once it listens, and ends with its stdin."""
-
-    async def startup(self, sockets: list | None = None) -> None:
-        await super().startup(sockets)
-        host, port = self.servers[0].sockets[0].getsockname()
-        print(f"http://{host}:{port}", flush=True)
-
-
-async def main() -> None:
-    config = uvicorn.Config(build_app([]), host="127.0.0.1", port=0, log_level="error")
-    serving = Telling(config)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serving.serve)
-        await anyio.to_thread.run_sync(sys.stdin.read)
-        serving.should_exit = True
-
-
-anyio.run(main)
+serving.build_server = with_fixtures
+serving.serve({"transport": "all", "port": 0, "store": "memory:"})

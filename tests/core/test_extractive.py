@@ -343,6 +343,39 @@ def test_a_second_compaction_covers_both_parts_and_piles_up_no_markers():
     assert text.count("conversation goes on from") == 0
 
 
+def test_what_was_kept_behind_an_earlier_summary_is_told_once():
+    """Requests that stand in the summary and verbatim behind it, one of them answered since."""
+    long = "and the changelog, " + "with every change " * 200
+    kept = (user("then the tests", id="k1"), assistant("tests done"), user(long, id="k2"))
+    first = (user("write the parser"), assistant("written"), user("then docs"), *kept)
+    before = extractive_summary(first, budget_tokens=1_200)
+    assert "characters left out" in section(before, 6)
+    since = (assistant("changelog done"), user("release it"), assistant("released"))
+    text = extractive_summary(
+        compacted(before, *kept, *since), budget_tokens=3_000, covered=("k1", "k2")
+    )
+    lines = section(text, 6).splitlines()
+    assert [line for line in lines if not line.startswith(">")] == [
+        "1. (quoted in section 1)", "2.", "3.", "4.", "5."
+    ]  # fmt: skip
+    assert lines[-1] == "> release it"
+    assert section(text, 6).count("and the changelog") == 1
+    assert section(text, 5).splitlines() == [
+        "- 1 “write the parser” came to: “written”",
+        "- 3 “then the tests” came to: “tests done”",
+        "- 4 “and the changelog, with every change with every change with…” came to: "
+        "“changelog done”",
+        "- 5 “release it” came to: “released”",
+    ]
+
+
+def test_the_same_words_asked_twice_are_two_requests():
+    before = extractive_summary((user("start"), assistant("ok"), user("go on")), budget_tokens=900)
+    view = compacted(before, user("go on", id="n"), assistant("going"))
+    lines = section(extractive_summary(view, budget_tokens=2_000), 6).splitlines()
+    assert lines == ["1. (quoted in section 1)", "2.", "> go on", "3.", "> go on"]
+
+
 def test_the_files_and_todos_of_an_earlier_summary_are_carried_on():
     todo = [{"content": "ship it", "status": "pending"}]
     first = (

@@ -2,7 +2,7 @@
 
 import pytest
 from conversations import assistant, conversations, open_conversations, result, user
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from sessions import MOMENT, session_of, turn_for
 
@@ -19,7 +19,7 @@ from mcp_context_server.core.edits import (
     references_of,
 )
 from mcp_context_server.core.ledger import Ledger
-from mcp_context_server.core.messages import is_thinking
+from mcp_context_server.core.messages import is_thinking, nested_blocks, open_calls
 from mcp_context_server.core.pipeline import STAGES, plan
 from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.rules import validate
@@ -88,6 +88,47 @@ def after(stage, turn):
 
 def faults(view):
     return validate([message.wire() for message in view], open_tail=True)
+
+
+views = st.one_of(conversations, open_conversations)
+
+
+def held(view, role: str, *kinds: str) -> list[dict]:
+    return [b for m in view if m.role == role for b in m.blocks if b["type"] in kinds]
+
+
+HOLDS = {
+    "parallel calls": lambda v: any(len(m.calls) > 2 for m in v),
+    "server-side calls": lambda v: held(v, "assistant", "server_tool_use"),
+    "thinking": lambda v: held(v, "assistant", "thinking"),
+    "thinking before calls": lambda v: any(
+        m.calls and is_thinking(m.blocks[0]) for m in v if m.role == "assistant"
+    ),
+    "redacted thinking": lambda v: held(v, "assistant", "redacted_thinking"),
+    "images": lambda v: held(v, "user", "image"),
+    "images in results": lambda v: any(
+        inner["type"] == "image"
+        for block in held(v, "user", "tool_result")
+        for inner in nested_blocks(block)
+    ),
+    "an open call": lambda v: open_calls(v),
+    "unknown blocks": lambda v: held(v, "assistant", "hologram"),
+    "text behind results": lambda v: any(m.results and len(m.results) < len(m.blocks) for m in v),
+    "empty results": lambda v: any(b.get("content") == "" for b in held(v, "user", "tool_result")),
+    "results without content": lambda v: any(
+        "content" not in b for b in held(v, "user", "tool_result")
+    ),
+    "lone surrogates": lambda v: any(
+        "\udcff" in str(b.get("content")) for b in held(v, "user", "tool_result")
+    ),
+    "our own marker": lambda v: any("content cleared]" in str(m.content) for m in v),
+}
+
+
+@pytest.mark.parametrize("what", HOLDS)
+def test_the_laws_are_tried_on_conversations_with(what):
+    view = find(views, lambda view: bool(HOLDS[what](view)), settings=settings(max_examples=2_000))
+    assert faults(view) == ()
 
 
 @each_stage

@@ -11,16 +11,20 @@ from mcp_context_server.core.edits import (
     Compact,
     Configure,
     Learn,
+    Recover,
     Replace,
     ReportUsage,
     Rewind,
+    Undo,
     project,
 )
 from mcp_context_server.core.ledger import Ledger
+from mcp_context_server.core.recovery import RecoveryState
 from mcp_context_server.core.session import (
     Session,
     fixed_tokens,
     fold,
+    fold_all,
     largest_results,
     used_tokens,
 )
@@ -290,3 +294,43 @@ def test_advice_names_the_call_to_make():
     assert "`compact`" in advice(170_000)
     assert "Nothing more may be sent" in advice(178_000)
     assert "can't help" in standing(folded(model, assistant("ok", usage=usage(170_000)))).advice
+
+
+@pytest.mark.requirement("SNIP-4", "TOK-3")
+@pytest.mark.parametrize("reported", ["on the message", "apart", "by a refusal"])
+def test_what_an_undo_brings_back_counts_on_top_of_a_report_made_without_it(reported):
+    view = conversation("u:go", "t:9000", "a:ok", "u:on")
+    usage = {"input_tokens": 900, "output_tokens": 20}
+    reply = assistant("yes", id="y", **({"usage": usage} if reported == "on the message" else {}))
+    more = {
+        "on the message": (),
+        "apart": (ReportUsage(usage=usage),),
+        "by a refusal": (Recover(state=RecoveryState(), input_tokens=920),),
+    }[reported]
+    entries = (*view, clearing(view, "c1"), reply, *more)
+    before = fold_all(Session(), entries)
+    after = fold_all(Session(), (*entries, Undo(sequence=len(view) + 1)))
+    assert used_tokens(before) == pytest.approx(920)
+    came_back = after.tally.total - before.tally.total
+    assert came_back > 1_000
+    assert used_tokens(after) == pytest.approx(920 + came_back)
+    assert after.view[2] == view[2]
+    redone = fold_all(
+        Session(), (*entries, Undo(sequence=len(view) + 1), Undo(sequence=len(entries) + 1))
+    )
+    assert used_tokens(redone) == pytest.approx(920)
+
+
+@pytest.mark.requirement("COMP-14", "TOK-3")
+def test_an_undone_compaction_counts_in_full_whatever_was_reported_of_the_summary():
+    view = conversation("u:go", "t:9000", "a:ok", "u:on")
+    note = user("in short", id="s")
+    compact = Compact(id="b", first="m0", last=view[-2].id, messages=(note,))
+    reply = assistant("yes", id="y", usage={"input_tokens": 100, "output_tokens": 20})
+    entries = (*view, compact, reply)
+    compacted = fold_all(Session(), entries)
+    whole = fold_all(Session(), (*entries, Undo(sequence=len(view) + 1)))
+    assert used_tokens(compacted) == pytest.approx(120)
+    came_back = whole.tally.total - compacted.tally.total
+    assert used_tokens(whole) == pytest.approx(120 + came_back)
+    assert fold_all(Session(), view).view == view

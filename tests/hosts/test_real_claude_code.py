@@ -116,12 +116,12 @@ def test_a_compaction_is_told_what_to_keep_and_its_reader_gets_back_what_was_kno
 
 def test_status_line_and_clear_work_on_the_screen(home):
     with ScriptedApi(script=work(home)) as api, Screen(home, api) as screen:
-        screen.shows("167k to compaction")
+        screen.shows(r"\b0 of 180k")
         screen.types("Find the leak in parser.py")
         screen.shows("Done reading")
-        screen.shows(r"% .* of 180k")
+        screen.shows(r"\d\dk of 180k")
         screen.types("/clear")
-        screen.shows("167k to compaction")
+        screen.shows(r"\b0 of 180k")
         screen.types("and now?")
         screen.shows("Answer 0")
         assert "Kept by the MCP server mcp-context-server" in sent(api)

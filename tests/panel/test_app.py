@@ -116,10 +116,20 @@ async def test_without_a_result_it_asks_for_the_session_of_its_own(tab, shown, c
 
 
 @pytest.mark.requirement("SAFE-1")
-async def test_markup_in_a_conversation_is_shown_and_never_obeyed(tab, shown, followed):
+async def test_markup_in_names_notes_and_tools_is_shown_and_never_obeyed(
+    tab, shown, client, followed
+):
+    note = {"section": "Learnings", "content": HOSTILE}
+    tool = {"name": "mcp__x__y", "description": HOSTILE, "input_schema": {}, "defer_loading": True}
+    await client.call_tool("session_memory_update", {"session_id": "recorded", **note})
+    await client.call_tool("register_tools", {"session_id": "recorded", "tools": [tool]})
     async with tab(offline=True) as page:
         frame = await shown(page, followed)
-        assert HOSTILE.rpartition("/")[2] in await frame.locator("main").inner_text()
+        await frame.get_by_role("button", name="Show tools").click()
+        for summary in ("Read the notes", "Deferred tools"):
+            await frame.get_by_text(summary, exact=True).click()
+        assert (await frame.locator("main").inner_text()).count("window.hacked=1") >= 3
+        assert await frame.locator("img").count() == 0
         assert await frame.evaluate("window.hacked") is None
 
 

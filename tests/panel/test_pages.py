@@ -63,6 +63,14 @@ def test_no_secret_stands_in_a_report(recorded):
     assert KEY in recorded.read_text(encoding="utf-8")
 
 
+@pytest.mark.requirement("SAFE-2")
+def test_the_switch_turns_masking_off(recorded):
+    unmasked = {"MCP_CONTEXT_MASK_SECRETS": "false"}
+    for environ, shows in (({}, False), (unmasked, True)):
+        done = CliRunner().invoke(main, ["inspect", str(recorded), "--json"], env=environ)
+        assert (KEY in done.stdout) is shows
+
+
 def test_names_in_braces_are_not_filled_in_again():
     told = {"a": "{{script}} </script> & \u2028"}
     assert json.loads(inert(told)) == told

@@ -1,26 +1,23 @@
 """The context panel as a page: it speaks MCP to the server that it came from."""
 
+from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 
-import anyio
 import pytest
-import uvicorn
 from conversations import conversation
 from panel.contrast import least_contrast
 from panel.recorded import HOSTILE, hostile
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse
+from serving.harness import serving
 
 from mcp_context_server.core.edits import Configure
-from mcp_context_server.panel import page as panel_page
-from mcp_context_server.panel import page_policy
 from mcp_context_server.server import build_server
 from mcp_context_server.service import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
-TOKEN = "open-sesame"
+TOKEN = "open-sesame-0123456789-abcdefghij"
 
 
 @pytest.fixture
@@ -31,33 +28,22 @@ def service():
     )
 
 
+@asynccontextmanager
+async def served(service, **settings):
+    """The address of the panel on a server of its own."""
+    build = partial(build_guarded, service)
+    async with serving(build, store=service.store, **settings) as there:
+        yield f"{there.url}/"
+
+
+def build_guarded(service, closing):
+    return build_server(service, guard=closing.guard)
+
+
 @pytest.fixture
 async def url(service):
-    """The address of the panel on a server of its own; below `/locked/` it wants a token."""
-    mcp = build_server(service).streamable_http_app(stateless_http=True, json_response=True)
-
-    async def shown(request: Request) -> HTMLResponse:
-        return HTMLResponse(panel_page(), headers={"Content-Security-Policy": page_policy()})
-
-    async def app(scope, receive, send):
-        locked = scope["type"] == "http" and scope["path"].startswith("/locked/")
-        if scope["type"] == "http" and scope["path"] in ("/", "/locked/"):
-            await (await shown(Request(scope)))(scope, receive, send)
-        elif locked and Request(scope).headers.get("authorization") != f"Bearer {TOKEN}":
-            await JSONResponse({"error": "invalid_token"}, 401)(scope, receive, send)
-        else:
-            inner = {**scope, "path": "/mcp", "raw_path": b"/mcp"} if locked else scope
-            await mcp(inner, receive, send)
-
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="error", lifespan="on"))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(server.serve)
-        with anyio.fail_after(10):
-            while not server.started:
-                await anyio.lowlevel.checkpoint()
-        port = server.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}/"
-        server.should_exit = True
+    async with served(service) as url:
+        yield url
 
 
 @pytest.fixture
@@ -134,12 +120,21 @@ async def test_another_conversation_is_chosen(tab, url, followed, service):
         assert page.url.endswith("#recorded")
 
 
-async def test_a_server_that_wants_a_token_is_given_one_that_this_tab_keeps(tab, url, followed):
-    async with tab(expected=("401",)) as page:
-        await page.goto(f"{url}locked/#{followed}")
+async def test_a_server_that_wants_a_token_is_given_one_that_this_tab_keeps(tab, service, tmp_path):
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"ada {TOKEN}\n", encoding="utf-8")
+    tokens.chmod(0o600)
+    await service.open(Opening(session_id="hers", principal="ada"))
+    await service.open(Opening(session_id="not-hers", principal="bob"))
+    async with served(service, auth_token_file=tokens) as url, tab(expected=("401",)) as page:
+        await page.goto(url)
+        await page.get_by_label("Bearer token").fill("wrong")
+        await page.keyboard.press("Enter")
+        await page.get_by_text("not taken").wait_for()
         await page.get_by_label("Bearer token").fill(TOKEN)
         await page.keyboard.press("Enter")
         await page.locator(".figure").wait_for()
+        assert await page.locator("#session option").all_text_contents() == ["hers"]
         await page.reload()
         await page.locator(".figure").wait_for()
         assert await page.evaluate("localStorage.length") == 0

@@ -31,7 +31,7 @@ async def test_it_shows_where_the_context_went_and_what_compaction_lost(tab, wri
             "In figures",
             "Growth",
             "What fills the window",
-            "Cost by turn",
+            "Cost by response",
             "By tool",
             "By file",
             "Largest results",
@@ -73,14 +73,17 @@ async def test_the_treemap_is_opened_and_left_with_the_keyboard(tab, written):
         assert await crumbs.get_by_role("button").count() == 0
 
 
-async def test_a_pointer_over_a_bar_tells_what_the_turn_cost(tab, written):
+async def test_a_pointer_over_a_bar_tells_what_it_cost(tab, written):
     async with tab(offline=True) as page:
         await page.goto(written(session()))
         costs = page.get_by_role("slider").nth(1)
         await costs.hover(position={"x": 120, "y": 60})
         tip = await costs.locator(".tip").inner_text()
-        assert tip.startswith("Turn 1")
-        assert "cache hits" in tip
+        assert tip.split() == [
+            *("Turn", "1,", "response", "1", "cache", "read", "20k", "·", "$0.01"),
+            *("cache", "write", "4k", "·", "$0.03", "input", "10", "·", "<", "$0.01"),
+            *("output", "200", "·", "$0.01", "total", "$0.04", "cache", "hits", "83", "%"),
+        ]
 
 
 @pytest.mark.requirement("SAFE-1")
@@ -106,6 +109,8 @@ async def test_it_prints_without_what_only_a_screen_needs(tab, written):
         await page.goto(written(session()))
         await page.emulate_media(media="print")
         assert await page.locator("details summary").first.is_hidden()
+        await page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert await page.get_by_text("clock_change.py", exact=True).is_visible()
         paper = "getComputedStyle(document.body).backgroundColor"
         assert await page.evaluate(paper) == "rgb(255, 255, 255)"
 

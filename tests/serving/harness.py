@@ -169,7 +169,7 @@ class Served:
 
     @asynccontextmanager
     async def client(
-        self, transport: str = "http", *, mode: str = "auto", token: str = ""
+        self, transport: str = "http", *, mode: str = "auto", token: str = "", **options: Any
     ) -> AsyncGenerator[Client]:
         """A client of the SDK over `http` or `sse`."""
         async with self.http(token) as http:
@@ -178,7 +178,7 @@ class Served:
                 connected = sse_client(f"{self.url}/sse", headers=headers)
             else:
                 connected = streamable_http_client(f"{self.url}/mcp", http_client=http)
-            async with Client(connected, mode=mode) as client:
+            async with Client(connected, mode=mode, **options) as client:
                 yield client
 
     async def post(self, method: str, **params: Any) -> httpx2.Response:

@@ -1,5 +1,10 @@
 """What is particular to the PostgreSQL store: its connections, and what becomes of them."""
 
+import socket
+import socketserver
+import threading
+from contextlib import suppress
+
 import anyio
 import psycopg
 import pytest
@@ -109,56 +114,62 @@ def test_a_url_is_shown_without_its_password(url, told):
 # ── an answer that is lost ───────────────────────────────────────────────────
 
 
-class Wire:
+class Wire(socketserver.ThreadingTCPServer):
     """Stands between the store and its server; `cut` loses the next answer on the way back."""
 
-    def __init__(self, socket: str) -> None:
-        self.socket, self.cut = socket, False
+    daemon_threads = True
 
-    async def __call__(self, client) -> None:
-        async with (
-            client,
-            await anyio.connect_unix(self.socket) as server,
-            anyio.create_task_group() as tasks,
-        ):
-            tasks.start_soon(self._carry, client, server, tasks.cancel_scope, False)
-            await self._carry(server, client, tasks.cancel_scope, True)
+    def __init__(self, socket_path: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Carrier)
+        self.socket_path, self.cut = socket_path, False
 
-    async def _carry(self, source, target, scope, is_answer) -> None:
-        try:
-            while True:
-                data = await source.receive()
-                if is_answer and self.cut:
-                    self.cut = False
+
+class _Carrier(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        with socket.socket(socket.AF_UNIX) as server:
+            server.connect(self.server.socket_path)
+            back = threading.Thread(target=self._carry, args=(server, self.request, True))
+            back.start()
+            self._carry(self.request, server, False)
+            back.join()
+
+    def _carry(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
+        with suppress(OSError):
+            while data := source.recv(65_536):
+                if is_answer and self.server.cut:
+                    self.server.cut = False
                     break
-                await target.send(data)
-        except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass
-        scope.cancel()
+                target.sendall(data)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
 
 
-async def test_an_append_whose_answer_is_lost_is_applied_once(url, postgres):
-    wire = Wire(f"{postgres.home}/.s.PGSQL.5432")
-    listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
-    port = listener.extra(anyio.abc.SocketAttribute.local_port)
-    database = url.split("/")[3].split("?")[0]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, wire)
-        store = open_store(f"postgresql://postgres@127.0.0.1:{port}/{database}?sslmode=disable")
-        await store.create(SessionRecord(session_id="s"))
-        for version in range(5):
-            wire.cut = True
-            after = await store.append("s", [user("hi", id=f"x{version}")], version=version)
-            assert (after, wire.cut) == (version + 1, False)
+@pytest.fixture
+def wire(postgres):
+    with Wire(f"{postgres.home}/.s.PGSQL.5432") as wire:
+        thread = threading.Thread(target=wire.serve_forever, args=(0.05,))
+        thread.start()
+        yield wire
+        wire.shutdown()
+        thread.join()
+
+
+async def test_an_append_whose_answer_is_lost_is_applied_once(url, wire):
+    database, port = url.split("/")[3].split("?")[0], wire.server_address[1]
+    store = open_store(f"postgresql://postgres@127.0.0.1:{port}/{database}?sslmode=disable")
+    await store.create(SessionRecord(session_id="s"))
+    for version in range(5):
         wire.cut = True
-        with pytest.raises(VersionConflict):
-            await store.append("s", [user("late", id="late")], version=0)
-        assert (await store.read("s")).version == 5
-        wire.cut = True
-        await store.delete("s")
-        await store.aclose()
-        tasks.cancel_scope.cancel()
-    await listener.aclose()
+        after = await store.append("s", [user("hi", id=f"x{version}")], version=version)
+        assert (after, wire.cut) == (version + 1, False)
+    wire.cut = True
+    with pytest.raises(VersionConflict):
+        await store.append("s", [user("late", id="late")], version=0)
+    assert (await store.read("s")).version == 5
+    wire.cut = True
+    await store.delete("s")
+    await store.aclose()
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch):

@@ -2,7 +2,7 @@
 
 import json
 
-import claude
+from transcripts import claude
 
 URL = "data:image/png;base64,AAAA"
 

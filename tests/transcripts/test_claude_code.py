@@ -1,8 +1,19 @@
 import pytest
-from claude import PROMPT, answer, attachment, boundary, call, lines, record, reply, summary, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading import events_of, ids, now, of_kind
+from transcripts.claude import (
+    PROMPT,
+    answer,
+    attachment,
+    boundary,
+    call,
+    lines,
+    record,
+    reply,
+    summary,
+    user,
+)
+from transcripts.reading import events_of, ids, now, of_kind
 
 from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Message

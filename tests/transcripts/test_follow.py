@@ -1,8 +1,8 @@
 import os
 
 import pytest
-from claude import boundary, lines, reply, summary, user
-from reading import events_of, ids
+from transcripts.claude import boundary, lines, reply, summary, user
+from transcripts.reading import events_of, ids
 
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.transcripts.base import Restarted

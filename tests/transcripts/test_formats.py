@@ -4,8 +4,8 @@ import json
 import random
 
 import pytest
-from reading import events_of, of_kind
-from samples import SAMPLES
+from transcripts.reading import events_of, of_kind
+from transcripts.samples import SAMPLES
 
 from mcp_context_server.core.messages import open_calls
 from mcp_context_server.transcripts.base import Reported, Restarted, Unreadable

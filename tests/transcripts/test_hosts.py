@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from reading import events_of, now, of_kind
-from samples import (
+from transcripts.reading import events_of, now, of_kind
+from transcripts.samples import (
     CLINE,
     CODEX,
     GEMINI,

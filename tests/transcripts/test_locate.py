@@ -1,7 +1,7 @@
 import os
 
 import pytest
-from claude import call, lines, reply, user
+from transcripts.claude import call, lines, reply, user
 
 from mcp_context_server.transcripts.locate import (
     Found,

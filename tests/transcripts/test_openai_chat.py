@@ -1,7 +1,7 @@
 import pytest
 from conversations import assistant, call, conversations, image, result, text, user
 from hypothesis import given, settings
-from samples import OPENAI, URL
+from transcripts.samples import OPENAI, URL
 
 from mcp_context_server.core.messages import Message, open_calls, walk_blocks
 from mcp_context_server.transcripts.openai_chat import from_messages, is_openai, to_messages

@@ -5,7 +5,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.messages import Block, is_blocks, is_thinking
@@ -20,8 +19,8 @@ SEALED_DEPTH = 8
 class Thought(NamedTuple):
     """Where a thinking block stood when it was received."""
 
-    position: int
-    """Its number among all thinking blocks of the conversation."""
+    previous: str
+    """Digest of the thinking before it; empty where there was none."""
     message: int
     run: int
     """The number of fallback blocks before it in its message."""
@@ -44,14 +43,15 @@ class Originals:
     def of(cls, messages: Iterable[object]) -> "Originals":
         """The originals of a conversation, as it would have been sent had nothing been cleared."""
         thoughts, sealed = defaultdict[str, list[Thought]](list), set[str]()
-        by_message, prefix, position = dict[int, tuple[str, ...]](), Prefix(), count()
+        by_message, prefix, previous = dict[int, tuple[str, ...]](), Prefix(), ""
         for number, message in enumerate(map(_as_object, messages)):
             run, own = 0, list[str]()
             for block in blocks_of(message):
                 if is_thinking(block):
                     own.append(digest(block))
-                    thought = Thought(next(position), number, run, prefix.digest())
+                    thought = Thought(previous, number, run, prefix.digest())
                     thoughts[own[-1]].append(thought)
+                    previous = own[-1]
                 run += block.get("type") == "fallback"
                 prefix.add(str(message.get("role")), block)
                 sealed.update(sealed_parts(block))

@@ -70,7 +70,7 @@ def check_thinking_is_unaltered(request: Request) -> Iterator[Fault]:
         yield from _check_whole(request.messages[latest].blocks, originals)
     for message in request.messages:
         yield from _check_fallbacks(message.blocks, originals)
-    if request.terms.traits.binds_thinking:
+    if request.terms.traits.binds_thinking and not _drops_mismatches(request):
         yield from _check_bonds(request, originals)
 
 
@@ -98,20 +98,27 @@ def _check_fallbacks(said: Sequence[Site], originals: Originals) -> Iterator[Fau
         last, seen = runs, False
 
 
+def _drops_mismatches(request: Request) -> bool:
+    """Whether the API is asked to drop the thinking that no longer fits."""
+    binding = object_of(object_of(request.param("thinking")).get("block_binding"))
+    return binding.get("prefix_mismatch_behavior") == "drop_block"
+
+
 def _check_bonds(request: Request, originals: Originals) -> Iterator[Fault]:
-    prefix, before = Prefix(), -1
+    prefix, before = Prefix(), ""
     for message in request.messages[: _last_thinking(request) + 1]:
         for site in message.blocks:
-            if is_thinking(site.block) and digest(site.block) in originals.thoughts:
-                thoughts, now = originals.thoughts[digest(site.block)], prefix.digest()
-                position = next((t.position for t in thoughts if t.prefix == now), -1)
-                if position < 0:
+            mark = digest(site.block) if is_thinking(site.block) else ""
+            if mark in originals.thoughts:
+                now = prefix.digest()
+                fitting = [t for t in originals.thoughts[mark] if t.prefix == now]
+                if not fitting:
                     what = "the conversation before this thinking was changed: remove the thinking"
                     yield Fault("R30", site.path, what)
-                elif 0 <= before < position - 1:
+                elif before and all(thought.previous != before for thought in fitting):
                     what = "thinking between the one before and this was removed: remove this too"
                     yield Fault("R31", site.path, what)
-                before = position
+                before = mark
             prefix.add(site.role, site.block)
 
 

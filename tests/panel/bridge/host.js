@@ -10,10 +10,18 @@ window.showApp = async (html, result, hostContext) => {
   const frame = document.createElement("iframe");
   frame.setAttribute("sandbox", "allow-scripts");
   document.body.append(frame);
-  const ready = new Promise((resolve) => { bridge.oninitialized = () => { window.told.initialized += 1; resolve(); }; });
+  const ready = new Promise((resolve) => {
+    bridge.oninitialized = () => {
+      window.told.initialized += 1;
+      resolve();
+    };
+  });
   bridge.oncalltool = (params) => window.server("tools/call", params);
   bridge.onreadresource = (params) => window.server("resources/read", params);
-  bridge.onupdatemodelcontext = async (params) => { window.told.modelContexts.push(params); return {}; };
+  bridge.onupdatemodelcontext = async (params) => {
+    window.told.modelContexts.push(params);
+    return {};
+  };
   bridge.onsizechange = ({ width, height }) => {
     window.told.sizes.push({ width, height });
     if (height) frame.style.height = `${height}px`;
