@@ -28,7 +28,7 @@ class CheckedTool(Tool):
         title: str,
         annotations: ToolAnnotations,
         meta: dict[str, Any] | None,
-    ) -> Tool:
+    ) -> "CheckedTool":
         """The tool that a function is; its docstring, on one line, is what a model reads of it."""
         described = " ".join((run.__doc__ or "").split())
         tool = cls.from_function(
