@@ -47,6 +47,11 @@ def figures(listed: list[dict], instructions: str) -> list[int]:
     ]
 
 
+def named(command: str) -> str:
+    program, *arguments = shlex.split(command)
+    return " ".join((Path(program).name, *arguments))
+
+
 async def listing(command: str) -> tuple[list[dict], str]:
     """What a server lists, and its instructions."""
     program, *arguments = shlex.split(command)
@@ -65,7 +70,7 @@ async def listing(command: str) -> tuple[list[dict], str]:
 async def main(commands: list[str]) -> None:
     table = Table("server", *("tools", "GPT-5", "Claude", "instructions", "all listed", "bytes"))
     ours = {f"mcp-context-server, {tools}": f"{OURS} {tools}" for tools in ("agent", "all")}
-    for name, command in (*ours.items(), *((each, each) for each in commands)):
+    for name, command in (*ours.items(), *((named(each), each) for each in commands)):
         try:
             row = figures(*await listing(command))
         except Exception as error:

@@ -83,7 +83,10 @@ class DuplicateTool(InvalidInput):
 
 class SessionNotFound(ContextServerError):
     def __init__(self, session_id: str) -> None:
-        super().__init__(f"No session {brief(session_id)}. Open one with `session_open`.")
+        super().__init__(
+            f"No session {brief(session_id)}. Open one with `session_open`, or leave session_id "
+            "out where the host has one conversation."
+        )
         self.session_id = session_id
 
 

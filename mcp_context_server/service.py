@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -18,6 +19,7 @@ from weakref import WeakValueDictionary
 import anyio
 from pydantic import ValidationError
 
+from mcp_context_server.aside import aside
 from mcp_context_server.catalogs import Catalogs
 from mcp_context_server.changes import Changes
 from mcp_context_server.checkpoints import Checkpoints, is_due
@@ -328,7 +330,8 @@ class ContextService:
                 intake = redeemed(key, digest, answer)
                 return ()
             intake = await self._intake(live, messages, usage)
-            edits = spill_appended(live.session, intake.entries, self.moment())
+            fresh, now = intake.entries, self.moment()
+            edits = await aside(len(fresh), spill_appended, live.session, fresh, now)
             intake = replace(intake, entries=(*intake.entries, *edits), spilled=spilled_by(edits))
             return intake.entries
 
@@ -460,7 +463,8 @@ class ContextService:
         fresh = tuple(message for message in messages if not _is_known(message, found))
         named = with_ids(fresh, version=live.session.version, taken=found)
         entries = with_usage(named, usage) if usage else named
-        intake = take_in(live.session, entries, taken=calls & set(found))
+        take = partial(take_in, live.session, entries, taken=calls & set(found))
+        intake = await aside(len(entries), take)
         ids = iter(named)
         all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
         known = tuple(message.id for message in messages if message.id in found)

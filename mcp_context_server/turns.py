@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mcp_context_server.answers import prepared_of, snipped_of
+from mcp_context_server.aside import aside
 from mcp_context_server.audit import notice_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
@@ -116,8 +117,10 @@ async def _planned(service: ContextService, live: Live, asked: Preparing) -> tup
 
     async def decide(current: Live) -> Sequence[Entry]:
         nonlocal planned
-        planned = _plan(service, current, asked)
-        mended = _mends(service, record.session_id, planned.session, asked)
+        size = len(current.session.view)
+        planned = await aside(size, _plan, service, current, asked)
+        session = planned.session
+        mended = await aside(size, _mends, service, record.session_id, session, asked)
         return (*planned.edits, *(mended or await _unbound(service, current, planned)))
 
     live = await service.write(record.session_id, record.principal, decide)

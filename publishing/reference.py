@@ -139,10 +139,10 @@ def _tool(tool: Tool) -> Iterator[str]:
     yield f"## {made.name}"
     yield made.description
     yield "For a model." if tool.for_agents else "For the program around a model."
-    schema: Mapping[str, Any] = made.parameters
+    schema, whole = made.parameters["properties"], made.accepts["properties"]
     rows = (
-        (_code(name), _type_of(told), _code(_given(told)), told.get("description", ""))
-        for name, told in schema.get("properties", {}).items()
+        (_code(name), _type_of(told), _code(_given(whole[name])), told.get("description", ""))
+        for name, told in schema.items()
     )
     yield _table(("argument", "type", "default", "meaning"), rows)
     result = made.output_schema or {}
@@ -151,7 +151,7 @@ def _tool(tool: Tool) -> Iterator[str]:
 
 
 def _given(told: Mapping[str, Any]) -> str:
-    return repr(told["default"]) if "default" in told else ""
+    return repr(told["default"]) if told.get("default") else ""
 
 
 def _type_of(told: Mapping[str, Any]) -> str:

@@ -157,12 +157,12 @@ REQUIREMENTS: dict[str, str] = {
     "protocol that is still in use.",
     "SERVE-2": "Each tool has a title, annotations, schemas of both sides and a short text for "
     "models; answers stand once, and errors name the argument and the next step.",
+    "SERVE-4": "It listens on loopback unless told otherwise, elsewhere only with authentication; "
+    "other hosts and origins are refused, and one principal's sessions do not exist for another.",
+    "SERVE-5": "Long calls tell how far they are and can be given up over every transport; stdout "
+    "carries nothing but the protocol.",
     "SERVE-3": "What a session holds is a resource that clients of both eras can subscribe to; "
     "what a model is asked for is a prompt; arguments complete.",
-    "SERVE-4": "Over HTTP it is loopback or authenticated, Host and Origin are checked, and nobody "
-    "reaches another's sessions.",
-    "SERVE-5": "Whatever takes long tells how far it is and can be cancelled; stdout is the "
-    "protocol's alone.",
     # ── hosts ──
     "HOST-2": "`inspect` shows where a transcript's context went: tables, JSON, and a page.",
     "HOST-1": "A host's own transcript is read as it grows, and so are the common trace formats; "

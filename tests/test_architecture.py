@@ -73,6 +73,7 @@ LAYERS = (
             "errors",
             "ports",
             "results",
+            "aside",
             "answers",
             "audit",
             "views",

@@ -4,6 +4,8 @@ import json
 from itertools import count
 
 import pytest
+from calls import answer, refusal
+from mcp import Client
 from stdio import StdioServer
 
 from mcp_context_server.core.edits import Configure
@@ -11,6 +13,7 @@ from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import used_tokens
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.hosts.own import OwnTranscript
+from mcp_context_server.server import build_server
 from mcp_context_server.service import ContextService, Live, Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
@@ -113,6 +116,35 @@ async def test_the_figures_are_those_of_the_last_response_and_what_came_after(ho
     live = await follower.follow(live)
     assert used_tokens(live.session) == 30_320
     assert live.session.model == "claude-sonnet-4-5"
+
+
+async def test_an_empty_transcript_is_followed_no_more(host):
+    host.user("hi")
+    async with Client(build_server(service())) as client:
+        opened = await answer(client, "session_open", transcript=str(host.path))
+        assert (opened["messages"], opened["transcript"]) == (1, str(host.path))
+        host.user("more")
+        stopped = await answer(client, "session_open", session_id="s", transcript="")
+        assert "transcript" not in stopped
+        host.user("and more")
+        assert (await answer(client, "context_status"))["messages"] == stopped["messages"]
+
+
+async def test_a_format_that_is_not_recognised_can_be_named(tmp_path):
+    path = tmp_path / "odd.txt"
+    path.write_text('{"nothing": "known"}\n')
+    async with Client(build_server(service())) as client:
+        told = await refusal(client, "session_open", transcript=str(path))
+        assert "transcript_format" in told
+        assert "claude-code" in told
+        odd = await refusal(
+            client, "session_open", transcript=str(path), transcript_format="none-such"
+        )
+        assert "none-such" in odd
+        opened = await answer(
+            client, "session_open", transcript=str(path), transcript_format="claude-code"
+        )
+        assert opened["transcript"] == str(path)
 
 
 async def test_an_unchanged_file_adds_no_entry(host):

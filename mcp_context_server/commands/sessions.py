@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -96,7 +96,9 @@ def export(settings: Settings, session_id: str, out: Path | None) -> None:
 @click.option("--as", "session_id", default="", help="Another id than the archive's.")
 @click.option("--principal", help="Whose it is to be, if not the archive's.")
 @click.pass_obj
-def import_(settings: Settings, file: click.utils.LazyFile, session_id: str, principal: str | None):
+def import_(
+    settings: Settings, file: Iterable[str], session_id: str, principal: str | None
+) -> None:
     """Take a session in that `export` wrote; FILE may be - for stdin."""
     from mcp_context_server.archive import imported
     from mcp_context_server.ports import SessionRecord

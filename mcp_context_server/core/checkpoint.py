@@ -127,9 +127,9 @@ def _read(told: Any, messages: list[Message]) -> Any:
         case list():
             return tuple(_read(each, messages) for each in cast("list[Any]", told))
         case {"message": place}:
-            return messages[place]
+            return messages[cast("int", place)]
         case {"set": members}:
-            return frozenset(members)
+            return frozenset(cast("list[str]", members))
         case {"map": pairs}:
             return MappingProxyType({name: _read(each, messages) for name, each in pairs.items()})
         case {"edit": kind, "body": body}:

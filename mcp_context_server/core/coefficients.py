@@ -96,7 +96,9 @@ def _data() -> Mapping[str, Any]:
 def _prices(entry: Mapping[str, Any]) -> Prices:
     scales: Mapping[str, float] = entry["class_scales"]
     kinds = {kind: float(entry["kinds"][kind]) for kind in KINDS}
-    texts = {name: _scaled(kinds, scales.get(name, 1.0)) for name in CLASSES}
+    texts: dict[Class, TextPrice] = {
+        name: _scaled(kinds, scales.get(name, 1.0)) for name in CLASSES
+    }
     # The marks of a JSON schema run together: `":{"` is one token.
     schema = TextPrice.of_kinds({**kinds, "punctuation": float(entry["schema_punctuation"])})
     return Prices(

@@ -3,6 +3,7 @@
 const POLL_MS = 3000;
 const SLOWEST_POLL_MS = 30000;
 const EDITS_SHOWN = 12;
+const SESSIONS_LISTED = 100;
 
 const slots = new Map();
 const main = document.getElementById("main");
@@ -558,8 +559,20 @@ function openSession(id) {
 
 // ── the conversations to choose from, on a page ──────────────────────────────
 
+/** The newest sessions; a page of the list names the next. */
+async function sessionsKnown() {
+  const sessions = [];
+  let uri = "context://sessions";
+  while (uri && sessions.length < SESSIONS_LISTED) {
+    const page = JSON.parse(await readResource(transport, uri));
+    sessions.push(...page.sessions);
+    uri = page.next;
+  }
+  return sessions;
+}
+
 async function listSessions() {
-  const { sessions } = JSON.parse(await readResource(transport, "context://sessions"));
+  const sessions = await sessionsKnown();
   if (!sessionId) sessionId = sessions[0]?.session_id ?? "";
   const known = sessions.some((each) => each.session_id === sessionId);
   const options = known || !sessionId ? sessions : [{ session_id: sessionId }, ...sessions];

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from mcp.server.mcpserver.tools import Tool as McpTool
 from mcp.types import CallToolResult, ToolAnnotations
 
 from mcp_context_server.panel.app import PANEL_META
@@ -32,7 +31,7 @@ class Tool:
     is_core: bool = False
     """Whether hosts that defer tools should keep its definition in the prompt."""
 
-    def made(self) -> McpTool:
+    def made(self) -> CheckedTool:
         """The tool as the SDK registers it."""
         kept = {"anthropic/alwaysLoad": True} if self.is_core else {}
         return CheckedTool.of(
@@ -54,7 +53,7 @@ def _writes(**hints: Any) -> ToolAnnotations:
 
 
 @cache
-def definitions(tools: str = "all") -> Mapping[str, McpTool]:
+def definitions(tools: str = "all") -> Mapping[str, CheckedTool]:
     """The tools by name, `agent` or `all`; made once, since every server's are the same."""
     chosen = (tool for tool in offered() if tool.for_agents or tools == "all")
     return {made.name: made for made in (tool.made() for tool in chosen)}

@@ -1,7 +1,7 @@
 """A tool as the SDK registers it: arguments checked first, errors that a model can read."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
@@ -28,7 +28,7 @@ class CheckedTool(Tool):
         title: str,
         annotations: ToolAnnotations,
         meta: dict[str, Any] | None,
-    ) -> Tool:
+    ) -> "CheckedTool":
         """The tool that a function is; its docstring, on one line, is what a model reads of it."""
         described = " ".join((run.__doc__ or "").split())
         tool = cls.from_function(
@@ -42,7 +42,8 @@ class CheckedTool(Tool):
             output_schema=lean(told.output_schema or {}),
         )
         changed = {"accepts": accepts, "parameters": slim(accepts), "fn_metadata": metadata}
-        return tool.model_copy(update=changed)
+        # The SDK's `from_function` makes one of this class, but says that it makes a `Tool`.
+        return cast("CheckedTool", tool.model_copy(update=changed))
 
     async def run(
         self, arguments: dict[str, Any], context: Any, convert_result: bool = False

@@ -7,7 +7,7 @@ from mcp.server.mcpserver import Resolve, Sample
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from mcp_context_server.compacted import compacted_of
+from mcp_context_server.answers.compaction import compacted_of
 from mcp_context_server.compacting import Asked, Outcome, wish_of
 from mcp_context_server.core.compaction import Wish
 from mcp_context_server.errors import InvalidInput
@@ -16,7 +16,7 @@ from mcp_context_server.results import Compacted, Recovered
 from mcp_context_server.sampling import sampling_question
 from mcp_context_server.service import Live
 from mcp_context_server.tools.parameters import Count, Name, Seconds, SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of
+from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling
 
 Scope = Literal["all", "from", "up_to"]
 Summarizer = Literal["auto", "extractive", "anthropic", "endpoint", "sampling", "agent"]
@@ -83,7 +83,9 @@ async def compact(
         wait_seconds=wait_seconds,
         is_dry_run=dry_run,
     )
-    outcome = await compactor.compact(live, asked, progress=progress_to(ctx))
+    report = progress_to(ctx)
+    compacting = compactor.compact(live, asked, progress=report)
+    outcome = await telling(report, "summarizing", compacting)
     compacted = compacted_of(outcome, with_summary=not summary or dry_run, is_dry_run=dry_run)
     return answer(compacted, _line(compacted))
 

@@ -12,7 +12,15 @@ from mcp_context_server.receipts import key_in
 from mcp_context_server.results import Appended, Recalled, SessionOpened
 from mcp_context_server.service import Opening, Wanted
 from mcp_context_server.tools.parameters import PATH_CHARS, Count, Name, Objects, SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, call_of, session_of
+from mcp_context_server.tools.surface import (
+    Ctx,
+    answer,
+    app,
+    call_of,
+    progress_to,
+    session_of,
+    telling,
+)
 from mcp_context_server.transcripts.given import given_messages
 
 
@@ -77,13 +85,16 @@ async def append_messages(
 ) -> Annotated[CallToolResult, Appended]:
     """Add messages to the conversation, after each prompt, response or tool result."""
     live = await session_of(ctx, session_id)
-    live, intake = await app(ctx).service.append(
+    appending = app(ctx).service.append(
         live.record.session_id,
         live.record.principal,
         given_messages(messages),
         usage=usage,
         expected_version=expected_version,
         key=idempotency_key or key_in(call_of(ctx, session_id).meta),
+    )
+    live, intake = await telling(
+        progress_to(ctx), f"taking in {len(messages):,} messages", appending
     )
     now = standing(live.session)
     appended = Appended(

@@ -1,7 +1,8 @@
 """What every tool shares: finding its session, telling how far it is, shaping its answer."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.mcpserver import Context
@@ -14,6 +15,11 @@ from mcp_context_server.state import App
 
 if TYPE_CHECKING:
     from mcp.server.auth.provider import AccessToken
+
+
+T = TypeVar("T")
+Report = Callable[[str], Awaitable[None]]
+"""Tells a client what is being done."""
 
 Ctx = Context[App]
 
@@ -48,7 +54,26 @@ async def session_of(ctx: Asking, session_id: str) -> Live:
     return await app(ctx).identity.session_of(call_of(ctx, session_id))
 
 
-def progress_to(ctx: Ctx) -> Callable[[str], Awaitable[None]]:
+async def telling(report: Report, doing: str, work: Awaitable[T]) -> T:
+    """What the work comes to; while it lasts, the client is told every second what is done."""
+
+    async def tell() -> None:
+        while True:
+            await asyncio.sleep(TELLING_SECONDS)
+            await report(doing)
+
+    teller = asyncio.create_task(tell())
+    try:
+        return await work
+    finally:
+        teller.cancel()
+        await asyncio.wait((teller,))
+
+
+TELLING_SECONDS = 1.0
+
+
+def progress_to(ctx: Ctx) -> Report:
     """Tells the client what is being done, in a few words, where it asked to be told."""
     done = 0
 

@@ -9,7 +9,7 @@ from mcp_context_server.answers import Estimable, status_of
 from mcp_context_server.memories import current
 from mcp_context_server.results import Status, TokenEstimate
 from mcp_context_server.tools.parameters import PATH_CHARS, Name, Objects
-from mcp_context_server.tools.surface import Ctx, answer, app, session_of
+from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling
 
 
 async def estimate_tokens(
@@ -26,7 +26,10 @@ async def estimate_tokens(
     """What a text, a file, messages or tools would cost. Ask before reading a large one."""
     live = await session_of(ctx, session_id)
     what = Estimable(text, messages, tools, path)
-    estimated = await app(ctx).service.estimate(live, what, model=model, method=method, exact=exact)
+    counting = app(ctx).service.estimate(live, what, model=model, method=method, exact=exact)
+    if exact:
+        counting = telling(progress_to(ctx), "asking the tokenizer", counting)
+    estimated = await counting
     return answer(estimated, f"{estimated.tokens:,} tokens ({estimated.low:,}–{estimated.high:,}).")
 
 

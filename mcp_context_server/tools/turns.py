@@ -9,7 +9,7 @@ from mcp_context_server.core.snip import Selection
 from mcp_context_server.memories import current
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.tools.parameters import Count, Name, Objects, Seconds, SessionId
-from mcp_context_server.tools.surface import Ctx, answer, app, session_of
+from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling
 from mcp_context_server.transcripts.given import given_messages
 from mcp_context_server.turns import Preparing, Snipping, clear_results, prepare
 
@@ -66,7 +66,8 @@ async def prepare_turn(
         output=output,
         wait_seconds=wait_seconds,
     )
-    prepared = await prepare(app(ctx).service, live, asked, compactor=app(ctx).compactor)
+    preparing = prepare(app(ctx).service, live, asked, compactor=app(ctx).compactor)
+    prepared = await telling(progress_to(ctx), "preparing the turn", preparing)
     return answer(prepared, _prepared_line(prepared))
 
 

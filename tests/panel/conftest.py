@@ -34,12 +34,12 @@ def needed(found, what: str):
     return pytest.skip(f"{what} is not installed; see .ci/browser")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def anyio_backend():
     return "asyncio"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def browser(anyio_backend):
     path = needed(next(filter(None, map(shutil.which, NAMES)), None), "Chromium")
     async with async_playwright() as playwright:

@@ -120,6 +120,15 @@ async def test_another_conversation_is_chosen(tab, url, followed, service):
         assert page.url.endswith("#recorded")
 
 
+async def test_more_conversations_than_one_answer_lists_are_there_to_choose_from(tab, url, service):
+    for n in range(30):
+        await service.open(Opening(session_id=f"s{n}"))
+    async with tab() as page:
+        await page.goto(url)
+        await page.locator(".figure").wait_for()
+        assert await page.locator("#session option").count() == 30
+
+
 async def test_a_server_that_wants_a_token_is_given_one_that_this_tab_keeps(tab, service, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text(f"ada {TOKEN}\n", encoding="utf-8")

@@ -89,7 +89,9 @@ class Piped:
         return message
 
     async def request(self, method: str, **params: Any) -> dict[str, Any]:
-        return (await self.answer(self.send(method, **params)))["result"]
+        # In a thread: the pipe may be smaller than the request.
+        sent = await anyio.to_thread.run_sync(partial(self.send, method, **params))
+        return (await self.answer(sent))["result"]
 
     async def greet(self) -> str:
         """The handshake, where the revision has one; the revision agreed on."""

@@ -1,4 +1,4 @@
-"""What came of a compaction, as the answer of a tool. Pure; no field is made up here."""
+"""What came of a compaction."""
 
 from dataclasses import asdict
 
