@@ -90,7 +90,8 @@ async def balance(ports: list[int]) -> asyncio.Server:
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up_reader, up_writer = await asyncio.open_connection("127.0.0.1", next(turn))
-        await asyncio.gather(copy(reader, up_writer), copy(up_reader, writer))
+        with suppress(asyncio.CancelledError):  # at the end
+            await asyncio.gather(copy(reader, up_writer), copy(up_reader, writer))
 
     return await asyncio.start_server(connected, "127.0.0.1", 0, backlog=1_024)
 
@@ -157,7 +158,8 @@ class Agent:
             problem = _problem(told)
         except (httpx2.HTTPError, ValueError) as error:
             problem = f"{type(error).__name__}: {error}"
-        self.measured.seconds[tool].append(time.perf_counter() - start)
+        where = f"{tool} (shared session)" if arguments["session_id"] == SHARED else tool
+        self.measured.seconds[where].append(time.perf_counter() - start)
         if problem:
             self.measured.errors[problem[:100]] += 1
         return not problem

@@ -9,7 +9,7 @@ from test_tools import ERAS, answer, refusal, service
 from mcp_context_server.core.edits import Remember, Rewind, SectionUpdate
 from mcp_context_server.memories import Remembering, read_memory, update_memory
 from mcp_context_server.server import build_server
-from mcp_context_server.service import Opening
+from mcp_context_server.service import ContextService, Opening
 from mcp_context_server.stores.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.anyio
@@ -106,8 +106,7 @@ async def test_a_parent_that_is_not_there_is_refused_and_nothing_is_opened():
 @pytest.mark.requirement("MEM-4")
 async def test_the_memory_survives_compaction_restart_and_clear(tmp_path):
     store = SQLiteStore(tmp_path / "s.db")
-    keeper = service()
-    keeper.store = store
+    keeper = ContextService(store=store, clock=lambda: 0.0, new_id=lambda: "s")
     before = texts(await with_memory(keeper, "s"))
     async with Client(build_server(keeper)) as client:
         await answer(client, "append_messages", session_id="s", messages=wires(WORK))
@@ -119,7 +118,7 @@ async def test_the_memory_survives_compaction_restart_and_clear(tmp_path):
     assert (cleared.session.view, texts(cleared)) == ((), before)
     await keeper.append("s", "", (user("after the clear", id="n"),))
     await store.aclose()
-    again = service()
-    again.store = SQLiteStore(tmp_path / "s.db")
+    store = SQLiteStore(tmp_path / "s.db")
+    again = ContextService(store=store, clock=lambda: 0.0, new_id=lambda: "s")
     assert texts(await again.load("s", "")) == before
     await again.store.aclose()

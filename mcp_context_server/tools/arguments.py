@@ -41,7 +41,7 @@ NAME_CHARS = 500
 """Longest name or id that a call may give."""
 
 
-def _checked(value: object, schema: Schema, place: str) -> object:
+def _checked(value: Any, schema: Schema, place: str) -> Any:
     choices: Sequence[Schema] = schema.get("anyOf") or (schema,)
     if isinstance(value, str) and not any(choice.get("type") == "string" for choice in choices):
         value = _read(value)
@@ -49,10 +49,10 @@ def _checked(value: object, schema: Schema, place: str) -> object:
     if choice is None or not _is_within(value, choice):
         message = f"`{place}` must be {_wanted(schema)}, not {_shown(value)}."
         raise InvalidInput(message)
-    if isinstance(value, list) and "items" in choice:
-        items = enumerate(cast("list[object]", value))
+    if choice.get("type") == "array" and "items" in choice:
+        items = enumerate(cast("list[Any]", value))
         return [_checked(item, choice["items"], f"{place}[{n}]") for n, item in items]
-    if isinstance(value, dict) and "properties" in choice:
+    if choice.get("type") == "object" and "properties" in choice:
         return taken(cast("dict[str, Any]", value), choice, f"{place}.")
     return value
 

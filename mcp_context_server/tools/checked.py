@@ -1,7 +1,7 @@
 """A tool as the SDK registers it: arguments checked first, errors that a model can read."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
@@ -42,7 +42,8 @@ class CheckedTool(Tool):
             output_schema=lean(told.output_schema or {}),
         )
         changed = {"accepts": accepts, "parameters": slim(accepts), "fn_metadata": metadata}
-        return tool.model_copy(update=changed)
+        # The SDK's `from_function` makes one of this class, but says that it makes a `Tool`.
+        return cast("CheckedTool", tool.model_copy(update=changed))
 
     async def run(
         self, arguments: dict[str, Any], context: Any, convert_result: bool = False
