@@ -1,6 +1,5 @@
 """Playing a page: its commands are run one after another, as a reader would run them."""
 
-import os
 import re
 import shlex
 import signal
@@ -31,7 +30,6 @@ class Play:
             "LANG": "C.UTF-8",
             "COLUMNS": "100",
             "no_proxy": "127.0.0.1,localhost",
-            "PYTHONDONTWRITEBYTECODE": "1",
             # Whoever goes out to a network fails at once.
             **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9"),
         }

@@ -3,8 +3,8 @@
 The language of a fenced block says what becomes of it. `sh` is run, in a directory that
 looks like a clone of this repository and with a home of its own; `sh serves` is interrupted
 once it has said something, and `sh needs=…` is left out. `python` is run, or saved where it
-has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed. `text` behind `sh` is what
-that printed, where `…` stands for anything.
+has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed.
+`text` behind `sh` is what that printed, where `…` stands for anything.
 """
 
 import ast
@@ -68,7 +68,7 @@ def _played(play: Play, block: Block, output: str) -> str:
             return play.run_python(block)
         case "python", ("part",):
             return ""
-        case ("python" | "json"), (title,):
+        case (("python" | "json"), (title,)):
             play.save(block, title.removeprefix("title="))
         case "json", ():
             json.loads(block.text)
@@ -145,6 +145,7 @@ def _pages_at(path: Path, place: str) -> list[Path]:
 
 
 # ── names ────────────────────────────────────────────────────────────────────
+
 
 @cache
 def known_words() -> frozenset[str]:
