@@ -68,7 +68,7 @@ def _played(play: Play, block: Block, output: str) -> str:
             return play.run_python(block)
         case "python", ("part",):
             return ""
-        case ("python" | "json"), (title,):
+        case (("python" | "json"), (title,)):
             play.save(block, title.removeprefix("title="))
         case "json", ():
             json.loads(block.text)
@@ -145,6 +145,7 @@ def _pages_at(path: Path, place: str) -> list[Path]:
 
 
 # ── names ────────────────────────────────────────────────────────────────────
+
 
 @cache
 def known_words() -> frozenset[str]:

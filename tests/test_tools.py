@@ -271,7 +271,11 @@ BAD_CALLS = {
     "an answer to no call": (*appending({"role": "tool", "content": "x"}), "tool_call_id"),
     "a stale version": (*appending(PROMPT, expected_version=7), "version 0"),
     "two messages of one id": (*appending({**PROMPT, "id": "a"}, {**PROMPT, "id": "a"}), "'a'"),
-    "a policy nobody knows": ("session_open", {"policy": {"keep_all": True}}, "docs/reference/policy.md"),
+    "a policy nobody knows": (
+        "session_open",
+        {"policy": {"keep_all": True}},
+        "docs/reference/policy.md",
+    ),
     "a policy misspelt": ("session_open", {"policy": {"keep_recnt": 3}}, "mean `keep_recent`?"),
     "a number too small": ("session_open", {"policy": {"memory_total_tokens": -1}}, "tokens: "),
     "a parent nobody knows": ("session_open", {"parent_id": "nope"}, "nope"),
