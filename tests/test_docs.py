@@ -3,8 +3,8 @@
 The language of a fenced block says what becomes of it. `sh` is run, in a directory that
 looks like a clone of this repository and with a home of its own; `sh serves` is interrupted
 once it has said something, and `sh needs=…` is left out. `python` is run, or saved where it
-has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed. `text` behind `sh` is what
-that printed, where `…` stands for anything.
+has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed. `text`
+behind `sh` is what that printed, where `…` stands for anything.
 """
 
 import ast
