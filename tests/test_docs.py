@@ -63,7 +63,7 @@ def _played(play: Play, block: Block, output: str) -> str:
             return play.run_python(block)
         case "python", ("part",):
             compile(block.text, "part", "exec")
-        case ("python" | "json"), (title,):
+        case (("python" | "json"), (title,)):
             play.save(block, title.removeprefix("title="))
         case "json", ():
             json.loads(block.text)
