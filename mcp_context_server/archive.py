@@ -11,7 +11,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import (
     Entry,
     RegisterTools,
@@ -19,6 +18,7 @@ from mcp_context_server.core.edits import (
     entry_type,
     load_entry,
 )
+from mcp_context_server.core.toolsearch.catalog import Definition
 from mcp_context_server.errors import ContextServerError, InvalidInput, brief
 from mcp_context_server.ports import SessionRecord, SessionStore
 

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 import anyio
 import anyio.to_thread
 
-from mcp_context_server.core.catalog import Definition, digest
 from mcp_context_server.core.edits import Entry, RegisterTools
-from mcp_context_server.core.toolsearch import CatalogIndex, Found, search
-from mcp_context_server.core.toolset import Batches, Toolset, price
+from mcp_context_server.core.toolsearch.catalog import Definition, digest
+from mcp_context_server.core.toolsearch.search import CatalogIndex, Found, search
+from mcp_context_server.core.toolsearch.toolset import Batches, Toolset, price
 from mcp_context_server.errors import StoreUnavailable
 from mcp_context_server.ports import SessionStore
 

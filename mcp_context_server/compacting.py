@@ -18,7 +18,12 @@ import anyio
 import anyio.to_thread
 
 from mcp_context_server import leases
-from mcp_context_server.core.compaction import (
+from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
+from mcp_context_server.core.intake import take_in
+from mcp_context_server.core.memory.compaction import NotServed, Served, serve
+from mcp_context_server.core.messages import Messages, result_text
+from mcp_context_server.core.redact import redact
+from mcp_context_server.core.stages.compaction import (
     Boundary,
     Nothing,
     Selection,
@@ -38,14 +43,7 @@ from mcp_context_server.core.compaction import (
     with_attachments,
     written_budget,
 )
-from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
-from mcp_context_server.core.intake import take_in
-from mcp_context_server.core.language import language_of
-from mcp_context_server.core.memory_compact import NotServed, Served, serve
-from mcp_context_server.core.messages import Messages, result_text
-from mcp_context_server.core.prompts import Scope, compact_instructions, continuation
-from mcp_context_server.core.redact import redact
-from mcp_context_server.core.restore import (
+from mcp_context_server.core.stages.restore import (
     Content,
     Memory,
     Restored,
@@ -55,10 +53,12 @@ from mcp_context_server.core.restore import (
     wanted_files,
     with_files,
 )
-from mcp_context_server.core.summary import Missing, Rejected, completed, read_summary
-from mcp_context_server.core.thinking import with_thinking
-from mcp_context_server.core.turn import Turn, turn_of
-from mcp_context_server.core.wording import wordings
+from mcp_context_server.core.stages.thinking import with_thinking
+from mcp_context_server.core.stages.turn import Turn, turn_of
+from mcp_context_server.core.summary.given import Missing, Rejected, completed, read_summary
+from mcp_context_server.core.summary.language import language_of
+from mcp_context_server.core.summary.prompts import Scope, compact_instructions, continuation
+from mcp_context_server.core.summary.wording import wordings
 from mcp_context_server.errors import (
     ContextServerError,
     InvalidInput,

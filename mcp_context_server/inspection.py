@@ -8,11 +8,11 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from mcp_context_server.answers import shares_of, status_of
-from mcp_context_server.core.costs import Cost
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.redact import redacted
 from mcp_context_server.core.session import Contributor, Session, contributors, fold
+from mcp_context_server.core.tokens.costs import Cost
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.ledger import Cut, Cuts, Response, Responses, filling
 from mcp_context_server.ports import SessionRecord

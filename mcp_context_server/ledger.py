@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcp_context_server.core.costs import Cost, long_written_tokens, response_cost
 from mcp_context_server.core.edits import Compact, Entry
-from mcp_context_server.core.future import lost, passages, references
 from mcp_context_server.core.messages import Message, is_call, is_prompt
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.session import Session, contributors
-from mcp_context_server.core.tokens import block_tokens
+from mcp_context_server.core.summary.future import lost, passages, references
+from mcp_context_server.core.tokens.costs import Cost, long_written_tokens, response_cost
+from mcp_context_server.core.tokens.estimates import block_tokens
+from mcp_context_server.core.tokens.usage import Usage, normalise_usage
 from mcp_context_server.core.tool_roles import tool_path
-from mcp_context_server.core.usage import Usage, normalise_usage
 from mcp_context_server.transcripts import base
 
 

@@ -11,9 +11,9 @@ import anyio.to_thread
 
 from mcp_context_server.answers import memory_read_of, memory_updated_of
 from mcp_context_server.core.edits import Entry, Remember, SectionUpdate
-from mcp_context_server.core.memory import Planned, plan_update, section_named, update_due
-from mcp_context_server.core.memory_document import Document, changes_in, parse, render_file
-from mcp_context_server.core.memory_drawing import draw
+from mcp_context_server.core.memory.document import Document, changes_in, parse, render_file
+from mcp_context_server.core.memory.drawing import draw
+from mcp_context_server.core.memory.notes import Planned, plan_update, section_named, update_due
 from mcp_context_server.errors import InvalidInput, MemoryFull
 from mcp_context_server.ports import FoundFile, MemoryFiles
 from mcp_context_server.results import MemoryRead, MemoryUpdated

@@ -2,8 +2,8 @@
 
 from mcp.server.mcpserver import MCPServer
 
-from mcp_context_server.core.memory_document import render
-from mcp_context_server.core.memory_prompt import update_prompt
+from mcp_context_server.core.memory.document import render
+from mcp_context_server.core.memory.prompt import update_prompt
 from mcp_context_server.memories import current
 from mcp_context_server.prompting import ToldPrompt
 from mcp_context_server.prompts import SessionId

@@ -8,12 +8,17 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from mcp_context_server.compacting import ticket_of
-from mcp_context_server.core.compaction import RESTORED, Nothing, Wish, select
 from mcp_context_server.core.markers import neutralise
-from mcp_context_server.core.memory_document import summary_of
+from mcp_context_server.core.memory.document import summary_of
 from mcp_context_server.core.messages import Message, message_text
-from mcp_context_server.core.prompts import Scope, compaction_prompt, continuation, summary_in
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.compaction import RESTORED, Nothing, Wish, select
+from mcp_context_server.core.stages.turn import turn_of
+from mcp_context_server.core.summary.prompts import (
+    Scope,
+    compaction_prompt,
+    continuation,
+    summary_in,
+)
 from mcp_context_server.errors import ContextServerError, InvalidInput, SessionRequired
 from mcp_context_server.prompting import ToldPrompt
 from mcp_context_server.service import Live

@@ -7,13 +7,13 @@ from mcp_context_server.answers import largest_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.edits import Edit, Entry, Learn, Recover
 from mcp_context_server.core.intake import take_in
-from mcp_context_server.core.media import drop_old_media
-from mcp_context_server.core.overflow import Overflow, read_overflow
-from mcp_context_server.core.recovery import Refused, Step, after_step, next_step
-from mcp_context_server.core.refusals import refused_digest
+from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
+from mcp_context_server.core.recovery.refusals import refused_digest
+from mcp_context_server.core.recovery.steps import Refused, Step, after_step, next_step
 from mcp_context_server.core.session import used_tokens
-from mcp_context_server.core.thinking import with_thinking
-from mcp_context_server.core.turn import Turn, turn_of
+from mcp_context_server.core.stages.media import drop_old_media
+from mcp_context_server.core.stages.thinking import with_thinking
+from mcp_context_server.core.stages.turn import Turn, turn_of
 from mcp_context_server.events import emit
 from mcp_context_server.results import Recovered
 from mcp_context_server.service import ContextService, Live

@@ -17,8 +17,8 @@ from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
 from mcp_context_server import __version__
 from mcp_context_server.apps import Apps
 from mcp_context_server.completions import serve_completions
-from mcp_context_server.core.deferral import AUTO, search_mode
 from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.toolsearch.deferral import AUTO, search_mode
 from mcp_context_server.counters.anthropic import AnthropicCounter
 from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput

@@ -24,7 +24,6 @@ from mcp_context_server.catalogs import Catalogs
 from mcp_context_server.changes import Changes
 from mcp_context_server.checkpoints import Checkpoints, is_due
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
-from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
 from mcp_context_server.core.intake import (
     Intake,
@@ -34,7 +33,7 @@ from mcp_context_server.core.intake import (
     with_ids,
     with_usage,
 )
-from mcp_context_server.core.memory import taken_over
+from mcp_context_server.core.memory.notes import taken_over
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recall import (
@@ -47,8 +46,9 @@ from mcp_context_server.core.recall import (
     search,
 )
 from mcp_context_server.core.session import Session, fold, fold_all
-from mcp_context_server.core.spill import spill_appended
-from mcp_context_server.core.turn import Kind, Moment
+from mcp_context_server.core.stages.spill import spill_appended
+from mcp_context_server.core.stages.turn import Kind, Moment
+from mcp_context_server.core.toolsearch.deferral import AUTO, SearchMode
 from mcp_context_server.errors import (
     CountUnavailable,
     InvalidInput,
@@ -212,7 +212,7 @@ class ContextService:
         said = await self.hooks("session_start", facts)
         if not said or live.session.settings.transcript:
             return live
-        from mcp_context_server.core.compaction import put_in
+        from mcp_context_server.core.stages.compaction import put_in
 
         messages = tuple(
             put_in(f"session_start.{n}", "hook", text) for n, text in enumerate(said, 1)
@@ -542,7 +542,7 @@ class ContextService:
 
 def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
     """Gather what a compaction will ask of these messages, so that it has less to do at once."""
-    from mcp_context_server.core.extract import warm
+    from mcp_context_server.core.summary.extract import warm
 
     messages = (entry for entry in entries if isinstance(entry, Message))
     warm(messages, policy.names_passage_chars, policy.names_old_passage_chars)

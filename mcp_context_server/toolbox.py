@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_context_server.answers import found_of, registered_of
-from mcp_context_server.core.catalog import Catalog, register, withdraw
 from mcp_context_server.core.edits import DiscoverTools, Entry, RegisterTools
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import Session, terms_of
-from mcp_context_server.core.toolset import Toolset, with_batch, with_discovered
+from mcp_context_server.core.toolsearch.catalog import Catalog, register, withdraw
+from mcp_context_server.core.toolsearch.toolset import Toolset, with_batch, with_discovered
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.results import FoundTools, RegisteredTools
 from mcp_context_server.service import ContextService, Live

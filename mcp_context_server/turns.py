@@ -9,24 +9,24 @@ from typing import Any, Literal
 
 from mcp_context_server.answers import prepared_of, snipped_of
 from mcp_context_server.aside import aside
-from mcp_context_server.audit import notice_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
+from mcp_context_server.core.audit import notice_of
 from mcp_context_server.core.bonds import received
 from mcp_context_server.core.caching import first_difference, place_breakpoints, split_system
-from mcp_context_server.core.catalog import is_marked_deferred
 from mcp_context_server.core.edits import Change, DropThinking, Edit, Entry, Replace, project
 from mcp_context_server.core.intake import mends
 from mcp_context_server.core.messages import Block, Messages
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan, plan
-from mcp_context_server.core.refusals import Beside, is_refused
+from mcp_context_server.core.recovery.refusals import Beside, is_refused
 from mcp_context_server.core.rules import repair, traits_of
 from mcp_context_server.core.session import Session
-from mcp_context_server.core.snip import Selection, Snip, queue_snip, snip, undo_snip
-from mcp_context_server.core.tokens import tally_messages, tally_system, tally_tools
-from mcp_context_server.core.toolset import without_gone
-from mcp_context_server.core.turn import Turn, turn_of
+from mcp_context_server.core.stages.snip import Selection, Snip, queue_snip, snip, undo_snip
+from mcp_context_server.core.stages.turn import Turn, turn_of
+from mcp_context_server.core.tokens.estimates import tally_messages, tally_system, tally_tools
+from mcp_context_server.core.toolsearch.catalog import is_marked_deferred
+from mcp_context_server.core.toolsearch.toolset import without_gone
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.events import emit
 from mcp_context_server.results import Prepared, Snipped

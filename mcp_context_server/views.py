@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from mcp_context_server.core.messages import Messages
-from mcp_context_server.core.refusals import Beside
+from mcp_context_server.core.recovery.refusals import Beside
 from mcp_context_server.core.session import Session
 
 VIEWS_KEPT = 4

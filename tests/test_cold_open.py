@@ -13,7 +13,7 @@ from mcp_context_server.answers import status_of
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.checkpoint import freeze, thaw
 from mcp_context_server.core.edits import Configure, SectionUpdate
-from mcp_context_server.core.snip import Selection
+from mcp_context_server.core.stages.snip import Selection
 from mcp_context_server.errors import InvalidInput, NothingToUndo
 from mcp_context_server.kept import size_bytes
 from mcp_context_server.memories import Remembering, update_memory

@@ -11,10 +11,10 @@ from test_tools import ERAS, answer, refusal, service
 
 from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.breaker import breaker_state
-from mcp_context_server.core.compaction import Wish, select
 from mcp_context_server.core.edits import Compact, Configure
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.compaction import Wish, select
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader
 from mcp_context_server.leases import holder_of

@@ -14,8 +14,8 @@ from test_tools import answer, service
 from mcp_context_server.compacting import Asked
 from mcp_context_server.core.edits import Compact, Configure, ReportUsage
 from mcp_context_server.core.messages import is_prompt, message_text
-from mcp_context_server.core.prompts import RESUME, is_continuation
 from mcp_context_server.core.session import used_tokens
+from mcp_context_server.core.summary.prompts import RESUME, is_continuation
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.ports import Written
 from mcp_context_server.server import build_server

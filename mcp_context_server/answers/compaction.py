@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from mcp_context_server.compacting import Outcome
 from mcp_context_server.core.edits import Compact
-from mcp_context_server.core.restore import Restored
+from mcp_context_server.core.stages.restore import Restored
 from mcp_context_server.results import (
     Compacted,
     KeptSegment,

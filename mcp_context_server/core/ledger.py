@@ -10,7 +10,7 @@ from itertools import repeat
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.messages import Block, Message, Messages, is_call, is_result
-from mcp_context_server.core.tokens import block_tokens, message_overhead, message_tokens
+from mcp_context_server.core.tokens.estimates import block_tokens, message_overhead, message_tokens
 from mcp_context_server.core.tool_roles import tool_path
 
 

@@ -10,10 +10,10 @@ from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
 from mcp_context_server.answers import status_of
-from mcp_context_server.audit import compaction_of, entry_of
 from mcp_context_server.core.aspects import ALL, Aspect, title_of
+from mcp_context_server.core.audit import compaction_of, entry_of
 from mcp_context_server.core.edits import Compact, undone
-from mcp_context_server.core.memory_document import render
+from mcp_context_server.core.memory.document import render
 from mcp_context_server.errors import InvalidInput, SessionNotFound, brief
 from mcp_context_server.memories import current
 from mcp_context_server.ports import SessionRecord

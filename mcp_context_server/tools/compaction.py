@@ -9,7 +9,7 @@ from pydantic import Field
 
 from mcp_context_server.answers.compaction import compacted_of
 from mcp_context_server.compacting import Asked, Outcome, wish_of
-from mcp_context_server.core.compaction import Wish
+from mcp_context_server.core.stages.compaction import Wish
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.recovering import Refusal, recover
 from mcp_context_server.results import Compacted, Recovered

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from mcp_context_server.core.snip import Selection
+from mcp_context_server.core.stages.snip import Selection
 from mcp_context_server.memories import current
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.tools.parameters import Count, Name, Objects, Seconds, SessionId

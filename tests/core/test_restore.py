@@ -4,7 +4,8 @@ import pytest
 from conversations import assistant, call, result, user
 from sessions import turn_for
 
-from mcp_context_server.core.compaction import (
+from mcp_context_server.core.messages import message_text
+from mcp_context_server.core.stages.compaction import (
     Boundary,
     Selection,
     Wish,
@@ -12,8 +13,7 @@ from mcp_context_server.core.compaction import (
     select,
     tokens_of,
 )
-from mcp_context_server.core.messages import message_text
-from mcp_context_server.core.restore import (
+from mcp_context_server.core.stages.restore import (
     Content,
     is_same,
     read_set,
