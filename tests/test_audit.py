@@ -20,7 +20,7 @@ from mcp_context_server.core.edits import (
     Replace,
     Rewind,
 )
-from mcp_context_server.display import edits_table
+from mcp_context_server.inspection.display import edits_table
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio

@@ -76,7 +76,7 @@ class TestClearing:
 
 
 async def test_handles_survive_a_restart(tmp_path):
-    from mcp_context_server.service import ContextService
+    from mcp_context_server.service.sessions import ContextService
     from mcp_context_server.stores.sqlite import SQLiteStore
 
     def fresh() -> ContextService:

@@ -86,7 +86,7 @@ def english() -> Wording:
 def wordings() -> Mapping[str, Wording]:
     """Every language of the table, by its two-letter code."""
     source = (
-        files("mcp_context_server.core.summary.given")
+        files("mcp_context_server.core.summary")
         .joinpath("wording.json")
         .read_text(encoding="utf-8")
     )

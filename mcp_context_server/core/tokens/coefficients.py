@@ -89,7 +89,7 @@ def prices(family: str) -> Prices:
 
 @cache
 def _data() -> Mapping[str, Any]:
-    path = files("mcp_context_server.core.tokens.estimates") / "coefficients.json"
+    path = files("mcp_context_server.core.tokens") / "coefficients.json"
     return json.loads(path.read_text(encoding="utf-8"))
 
 

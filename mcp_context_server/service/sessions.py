@@ -19,10 +19,6 @@ from weakref import WeakValueDictionary
 import anyio
 from pydantic import ValidationError
 
-from mcp_context_server.aside import aside
-from mcp_context_server.catalogs import Catalogs
-from mcp_context_server.changes import Changes
-from mcp_context_server.checkpoints import Checkpoints, is_due
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
 from mcp_context_server.core.intake import (
@@ -58,8 +54,11 @@ from mcp_context_server.errors import (
     VersionConflict,
 )
 from mcp_context_server.files import FileReader
-from mcp_context_server.following import Following
-from mcp_context_server.kept import KeptSessions, Live
+from mcp_context_server.keeping.catalogs import Catalogs
+from mcp_context_server.keeping.checkpoints import Checkpoints, is_due
+from mcp_context_server.keeping.receipts import digest_of, receipt_of, redeemed
+from mcp_context_server.keeping.resident import KeptSessions, Live
+from mcp_context_server.keeping.views import GivenViews
 from mcp_context_server.ports import (
     Clock,
     Countable,
@@ -74,8 +73,9 @@ from mcp_context_server.ports import (
     TokenCounter,
     no_hooks,
 )
-from mcp_context_server.receipts import digest_of, receipt_of, redeemed
-from mcp_context_server.views import GivenViews
+from mcp_context_server.service.aside import aside
+from mcp_context_server.service.changes import Changes
+from mcp_context_server.service.following import Following
 
 if TYPE_CHECKING:
     from mcp_context_server.answers import Estimable, Method

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.inspection import Inspection, Inspector, inspect
+from mcp_context_server.inspection.reading import Inspection, Inspector, inspect
 
 SUFFIXES = (".jsonl", ".json", ".traj")
 """What names of transcripts end with."""

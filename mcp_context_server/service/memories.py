@@ -17,7 +17,7 @@ from mcp_context_server.core.memory.notes import Planned, plan_update, section_n
 from mcp_context_server.errors import InvalidInput, MemoryFull
 from mcp_context_server.ports import FoundFile, MemoryFiles
 from mcp_context_server.results import MemoryRead, MemoryUpdated
-from mcp_context_server.service import ContextService, Live
+from mcp_context_server.service.sessions import ContextService, Live
 
 SETTLING_SECONDS = 5.0
 """A file that is not whole is left alone for so long: its editor may be still at it."""

@@ -14,7 +14,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from mcp_context_server.errors import ContextServerError, SessionNotFound
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.sessions import ContextService
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Watching:
             await asyncio.sleep(self.look_seconds)
 
     async def _look(self, principal: str, session_id: str) -> None:
-        from mcp_context_server.memories import current  # not needed to start up
+        from mcp_context_server.service.memories import current  # not needed to start up
 
         try:
             live = await self.service.load(session_id, principal)

@@ -15,7 +15,6 @@ from mcp.server import MCPServer
 from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
 
 from mcp_context_server import __version__
-from mcp_context_server.apps import Apps
 from mcp_context_server.completions import serve_completions
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.toolsearch.deferral import AUTO, search_mode
@@ -24,19 +23,20 @@ from mcp_context_server.counters.tiktoken import TiktokenCounter
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader
 from mcp_context_server.identity import HostHint, Identity, no_hint
-from mcp_context_server.manifest import CACHE_HINTS, ICON
-from mcp_context_server.mirror import MemoryDirectory
+from mcp_context_server.keeping.mirror import MemoryDirectory
+from mcp_context_server.panel.extension import Apps
 from mcp_context_server.ports import HookRunner, SessionStore, no_hooks
-from mcp_context_server.service import ContextService
+from mcp_context_server.server.manifest import CACHE_HINTS, ICON
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.state import App
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 from mcp_context_server.stores.urls import is_postgres, sqlite_path
-from mcp_context_server.subscriptions import serve_subscriptions
+from mcp_context_server.subscriptions.listening import serve_subscriptions
 
 if TYPE_CHECKING:
-    from mcp_context_server.compacting import Compactor
+    from mcp_context_server.service.compacting import Compactor
 
 INSTRUCTIONS = """\
 Takes care of your context window.
@@ -118,7 +118,7 @@ def _policy(settings: Settings) -> Policy:
     policy = settings.policy()
     if settings.host_tools_file is None:
         return policy
-    from mcp_context_server.host_tools import read_host_tools
+    from mcp_context_server.hosts.tools import read_host_tools
 
     named = {**read_host_tools(settings.host_tools_file), **policy.compactable_tools}
     return Policy.model_validate({**settings.policy_overrides, "compactable_tools": named})
@@ -160,7 +160,7 @@ def build_server(
     """
 
     def simple_compactor() -> Compactor:
-        from mcp_context_server import compacting
+        from mcp_context_server.service import compacting
 
         return compacting.Compactor(service)
 
@@ -188,7 +188,7 @@ def build_server(
     async def complete(ctx: ServerRequestContext[App], call_next: CallNext) -> Any:
         nonlocal is_complete
         if not is_complete and ctx.method not in HANDSHAKE:
-            from mcp_context_server.offering import offer
+            from mcp_context_server.server.offering import offer
 
             is_complete = True
             offer(server, state, tools)

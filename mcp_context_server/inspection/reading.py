@@ -14,7 +14,7 @@ from mcp_context_server.core.redact import redacted
 from mcp_context_server.core.session import Contributor, Session, contributors, fold
 from mcp_context_server.core.tokens.costs import Cost
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.ledger import Cut, Cuts, Response, Responses, filling
+from mcp_context_server.inspection.books import Cut, Cuts, Response, Responses, filling
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import Share, Status
 from mcp_context_server.transcripts.base import Event, Unreadable

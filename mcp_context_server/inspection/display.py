@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_context_server.hosts.registration import Standing
-from mcp_context_server.inspection import Inspection, Point
+from mcp_context_server.inspection.reading import Inspection, Point
+from mcp_context_server.inspection.surveying import Watch, changes
 from mcp_context_server.results import Share, Status
-from mcp_context_server.surveying import Watch, changes
 
 BAR_COLUMNS = 40
 EDIT_ROWS = 20

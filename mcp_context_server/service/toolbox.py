@@ -15,7 +15,7 @@ from mcp_context_server.core.toolsearch.catalog import Catalog, register, withdr
 from mcp_context_server.core.toolsearch.toolset import Toolset, with_batch, with_discovered
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.results import FoundTools, RegisteredTools
-from mcp_context_server.service import ContextService, Live
+from mcp_context_server.service.sessions import ContextService, Live
 
 UNREGISTERED = (
     "No tools are registered in this session: the program around the model gives them with "

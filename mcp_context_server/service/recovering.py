@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from mcp_context_server.answers import largest_of
-from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.edits import Edit, Entry, Learn, Recover
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
@@ -15,9 +14,10 @@ from mcp_context_server.core.stages.media import drop_old_media
 from mcp_context_server.core.stages.thinking import with_thinking
 from mcp_context_server.core.stages.turn import Turn, turn_of
 from mcp_context_server.events import emit
+from mcp_context_server.keeping.views import GivenView
 from mcp_context_server.results import Recovered
-from mcp_context_server.service import ContextService, Live
-from mcp_context_server.views import GivenView
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.sessions import ContextService, Live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

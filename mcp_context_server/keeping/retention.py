@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from mcp_context_server.errors import InvalidInput, VersionConflict, brief
-from mcp_context_server.mirror import MemoryDirectory
+from mcp_context_server.keeping.mirror import MemoryDirectory
 from mcp_context_server.ports import Holding, SessionStore
 
 _SECONDS: Mapping[str, float] = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_557_600}

@@ -17,7 +17,6 @@ from typing import Any, Literal, get_args
 import anyio
 import anyio.to_thread
 
-from mcp_context_server import leases
 from mcp_context_server.core.edits import Compact, Entry, ReportFailure, Undo, original_of
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.memory.compaction import NotServed, Served, serve
@@ -67,13 +66,14 @@ from mcp_context_server.errors import (
     VersionConflict,
 )
 from mcp_context_server.events import emit
+from mcp_context_server.keeping import leases
 from mcp_context_server.ports import (
     Summarizer,
     SummarizerName,
     SummaryTask,
     Written,
 )
-from mcp_context_server.service import ContextService, Live
+from mcp_context_server.service.sessions import ContextService, Live
 from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 
 Progress = Callable[[str], Awaitable[None]]

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mcp_context_server.answers import prepared_of, snipped_of
-from mcp_context_server.aside import aside
-from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core import script
 from mcp_context_server.core.audit import notice_of
 from mcp_context_server.core.bonds import received
@@ -30,7 +28,9 @@ from mcp_context_server.core.toolsearch.toolset import without_gone
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.events import emit
 from mcp_context_server.results import Prepared, Snipped
-from mcp_context_server.service import ContextService, Live
+from mcp_context_server.service.aside import aside
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.sessions import ContextService, Live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from urllib.parse import quote, unquote
 
-from mcp_context_server.changes import Change
 from mcp_context_server.core.aspects import Aspect
+from mcp_context_server.service.changes import Change
 
 SESSIONS_URI = "context://sessions"
 

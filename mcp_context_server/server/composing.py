@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from mcp_context_server.compacting import Compactor
 from mcp_context_server.ports import Summarizer, SummarizerName
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.compacting import Compactor
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.settings import Settings
 from mcp_context_server.summarizers.anthropic import AnthropicSummarizer
 from mcp_context_server.summarizers.endpoint import EndpointSummarizer

@@ -2,11 +2,11 @@
 
 from mcp.server import MCPServer
 
-from mcp_context_server.memory_prompts import add_memory_prompts
 from mcp_context_server.panel.app import add_panel
-from mcp_context_server.prompting import refuse_unknown_prompts
-from mcp_context_server.prompts import add_prompts
-from mcp_context_server.resources import add_resources
+from mcp_context_server.prompts.compaction import add_prompts
+from mcp_context_server.prompts.memory import add_memory_prompts
+from mcp_context_server.prompts.told import refuse_unknown_prompts
+from mcp_context_server.resources.offered import add_resources
 from mcp_context_server.state import App
 from mcp_context_server.tools import definitions
 

@@ -4,9 +4,9 @@ from mcp.server.mcpserver import MCPServer
 
 from mcp_context_server.core.memory.document import render
 from mcp_context_server.core.memory.prompt import update_prompt
-from mcp_context_server.memories import current
-from mcp_context_server.prompting import ToldPrompt
-from mcp_context_server.prompts import SessionId
+from mcp_context_server.prompts.compaction import SessionId
+from mcp_context_server.prompts.told import ToldPrompt
+from mcp_context_server.service.memories import current
 from mcp_context_server.state import App
 from mcp_context_server.tools.surface import Ctx, app, session_of
 

@@ -7,7 +7,6 @@ from typing import Annotated
 from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
-from mcp_context_server.compacting import ticket_of
 from mcp_context_server.core.markers import neutralise
 from mcp_context_server.core.memory.document import summary_of
 from mcp_context_server.core.messages import Message, message_text
@@ -20,8 +19,9 @@ from mcp_context_server.core.summary.prompts import (
     summary_in,
 )
 from mcp_context_server.errors import ContextServerError, InvalidInput, SessionRequired
-from mcp_context_server.prompting import ToldPrompt
-from mcp_context_server.service import Live
+from mcp_context_server.prompts.told import ToldPrompt
+from mcp_context_server.service.compacting import ticket_of
+from mcp_context_server.service.sessions import Live
 from mcp_context_server.state import App
 from mcp_context_server.tools.surface import Ctx, app, call_of, session_of
 

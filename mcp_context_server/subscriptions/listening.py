@@ -33,11 +33,11 @@ from mcp.types import (
     UnsubscribeRequestParams,
 )
 
-from mcp_context_server.changes import Change, Changes
 from mcp_context_server.errors import SessionNotFound
+from mcp_context_server.resources.addresses import Addresses, session_in
+from mcp_context_server.service.changes import Change, Changes
 from mcp_context_server.state import App
-from mcp_context_server.uris import Addresses, session_in
-from mcp_context_server.watching import Watching
+from mcp_context_server.subscriptions.watching import Watching
 
 MOST_STREAMS = 256
 """Streams that one principal may hold open at a time."""
