@@ -29,11 +29,11 @@ from mcp_context_server.core.pipeline import Plan, plan
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import Session, fold
-from mcp_context_server.core.snip import Selection, snip
-from mcp_context_server.core.turn import Moment, Turn, turn_of
-from mcp_context_server.service import ContextService, Live, Opening
+from mcp_context_server.core.stages.snip import Selection, snip
+from mcp_context_server.core.stages.turn import Moment, Turn, turn_of
+from mcp_context_server.service.sessions import ContextService, Live, Opening
+from mcp_context_server.service.turns import Preparing, prepare
 from mcp_context_server.stores.memory import MemoryStore
-from mcp_context_server.turns import Preparing, prepare
 
 NOW = 1_800_000_000.0
 MODEL = "claude-opus-4-8"

@@ -21,11 +21,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mcp_context_server.core.extractive import extractive_summary
-from mcp_context_server.core.future import Passage, passages, recall, references
 from mcp_context_server.core.messages import Message
-from mcp_context_server.core.prompts import summary_in
-from mcp_context_server.core.summary import completed
+from mcp_context_server.core.summary.extractive import extractive_summary
+from mcp_context_server.core.summary.future import Passage, passages, recall, references
+from mcp_context_server.core.summary.given import completed
+from mcp_context_server.core.summary.prompts import summary_in
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.transcripts.base import Appended, Compacted
 from mcp_context_server.transcripts.follow import read_events

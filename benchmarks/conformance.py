@@ -20,9 +20,9 @@ from compaction_kit.compactors import LossyTruncationCompactor, NaiveSummaryComp
 from compaction_kit.corpus import build_random_session
 from compaction_kit.runner import run_conformance
 
-from mcp_context_server.core.extractive import extractive_summary
 from mcp_context_server.core.messages import Message
-from mcp_context_server.core.prompts import continuation, is_continuation
+from mcp_context_server.core.summary.extractive import extractive_summary
+from mcp_context_server.core.summary.prompts import continuation, is_continuation
 from mcp_context_server.core.text import third_of_chars
 
 

@@ -1,4 +1,4 @@
-"""Make `core/meanings.bin`: word vectors whose sums point where a sentence encoder does.
+"""Make `core/toolsearch/meanings.bin`: word vectors whose sums point where a sentence encoder does.
 
     python benchmarks/distil_meanings.py PACKAGES OUT
 
@@ -31,9 +31,9 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from mcp_context_server.core.meanings import BIAS, DIMENSIONS
-from mcp_context_server.core.stemmer import stem
-from mcp_context_server.core.words import parts, runs, terms
+from mcp_context_server.core.toolsearch.meanings import BIAS, DIMENSIONS
+from mcp_context_server.core.toolsearch.stemmer import stem
+from mcp_context_server.core.toolsearch.words import parts, runs, terms
 
 LONGEST_CHARS = 220
 """Of a gloss or a description, the first sentence up to here is read."""
@@ -245,7 +245,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 
 def written(stems: list[str], vectors: np.ndarray) -> bytes:
-    """The table as `core/meanings.py` reads it: stems in order, a byte a dimension."""
+    """The table as `core/toolsearch/meanings.py` reads it: stems in order, a byte a dimension."""
     scale = (BIAS - 1) / np.percentile(np.abs(vectors), 99.95)
     rows = np.clip(np.round(vectors * scale), 1 - BIAS, BIAS - 1).astype(int) + BIAS
     order = sorted(range(len(stems)), key=stems.__getitem__)

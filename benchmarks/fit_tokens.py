@@ -1,4 +1,4 @@
-"""Fit the prices of `token_coefficients.json` on usage that providers reported.
+"""Fit the prices of `coefficients.json` on usage that providers reported.
 
     python benchmarks/fit_tokens.py TRUTH.tsv.gz [--check]
 
@@ -27,7 +27,7 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import lsq_linear
 
-TARGET = Path(__file__).parents[1] / "mcp_context_server" / "core" / "token_coefficients.json"
+TARGET = Path(__file__).parents[1] / "mcp_context_server" / "core" / "tokens" / "coefficients.json"
 
 FAMILY_OF_MODEL = (
     ("claude-opus-5", "claude-4-7"),

@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters
 from rich.console import Console
 from rich.table import Table
 
-from mcp_context_server.core.tokens import tally_text, tally_tools
+from mcp_context_server.core.tokens.estimates import tally_text, tally_tools
 
 OURS = f"{sys.executable} -m mcp_context_server serve --store memory: --tools"
 LONGEST_WAIT_SECONDS = 120

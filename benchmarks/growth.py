@@ -25,7 +25,7 @@ from mcp_context_server.core.edits import Compact, Configure, Entry  # noqa: E40
 from mcp_context_server.core.messages import Message  # noqa: E402
 from mcp_context_server.ports import SessionRecord, SessionStore  # noqa: E402
 from mcp_context_server.server import build_service, open_store  # noqa: E402
-from mcp_context_server.service import Wanted  # noqa: E402
+from mcp_context_server.service.sessions import Wanted  # noqa: E402
 from mcp_context_server.settings import Settings  # noqa: E402
 
 SIZES = (100, 1_000, 10_000, 100_000)

@@ -16,12 +16,12 @@ from rich.console import Console
 from rich.table import Table
 
 from mcp_context_server.core.edits import Configure, Remember, SectionUpdate
-from mcp_context_server.core.memory import update_due
-from mcp_context_server.core.memory_compact import Kept, NotServed, kept_by_memory
+from mcp_context_server.core.memory.compaction import Kept, NotServed, kept_by_memory
+from mcp_context_server.core.memory.notes import update_due
 from mcp_context_server.core.messages import Messages, cut_points
 from mcp_context_server.core.session import Session, fold
-from mcp_context_server.core.tokens import tally_messages
-from mcp_context_server.core.turn import Moment, Turn, turn_of
+from mcp_context_server.core.stages.turn import Moment, Turn, turn_of
+from mcp_context_server.core.tokens.estimates import tally_messages
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.transcripts.follow import read_events
 from mcp_context_server.transcripts.timeline import Timeline

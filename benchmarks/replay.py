@@ -31,11 +31,11 @@ from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.rules import Originals, traits_of, validate
 from mcp_context_server.core.script import applied
 from mcp_context_server.results import Prepared
-from mcp_context_server.service import ContextService, Live, Opening, Wanted
+from mcp_context_server.service.sessions import ContextService, Live, Opening, Wanted
+from mcp_context_server.service.turns import Preparing, prepare
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.transcripts.base import Appended, Retracted
 from mcp_context_server.transcripts.follow import read_events
-from mcp_context_server.turns import Preparing, prepare
 
 WINDOWS = (200_000, 50_000, 16_000)
 

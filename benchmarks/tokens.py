@@ -15,9 +15,9 @@ from functools import partial
 import fit_tokens
 import numpy as np
 
-from mcp_context_server.core.calibration import Calibration
 from mcp_context_server.core.messages import Message
-from mcp_context_server.core.tokens import tally_messages
+from mcp_context_server.core.tokens.calibration import Calibration
+from mcp_context_server.core.tokens.estimates import tally_messages
 
 TEXTS = ("user", "result", "atext", "think", "tooluse", "attach")
 

@@ -41,9 +41,9 @@ DEFAULT_TIERS = {"core", "3k"}
 
 
 def ours(tools: Sequence[dict]) -> Search:
-    from mcp_context_server.core.catalog import Catalog, register
     from mcp_context_server.core.policy import Policy
-    from mcp_context_server.core.toolsearch import CatalogIndex, search
+    from mcp_context_server.core.toolsearch.catalog import Catalog, register
+    from mcp_context_server.core.toolsearch.search import CatalogIndex, search
 
     policy = Policy()
     catalog = register(Catalog(), definitions(tools), policy=policy)

@@ -26,9 +26,9 @@ sys.path.append(str(Path(__file__).parent.parent / "tests" / "transcripts"))
 from claude import answer, boundary, lines, reply, summary, user
 
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.usage import normalise_usage
+from mcp_context_server.core.tokens.usage import normalise_usage
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.inspection import inspect, read_session
+from mcp_context_server.inspection.reading import inspect, read_session
 from mcp_context_server.transcripts.base import Appended, Event, Rewound
 from mcp_context_server.transcripts.follow import Follower, read_events
 from mcp_context_server.transcripts.timeline import Timeline, timeline

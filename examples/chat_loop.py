@@ -20,7 +20,7 @@ from examples.connecting import Ask, context_server
 from examples.scripted_agent import execute
 from examples.scripted_chat import CHAT_TOOLS, ScriptedChat
 from mcp_context_server.core.intake import read_messages
-from mcp_context_server.exporting import Conversation, openai_request
+from mcp_context_server.inspection.exporting import Conversation, openai_request
 
 MODEL = os.environ.get("OPENAI_MODEL", "glm-4.6")
 SYSTEM = "You refactor a compiler, module by module, and run its tests."

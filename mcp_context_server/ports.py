@@ -4,12 +4,12 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.prompts import Scope
-from mcp_context_server.core.turn import Kind
+from mcp_context_server.core.stages.turn import Kind
+from mcp_context_server.core.summary.prompts import Scope
+from mcp_context_server.core.toolsearch.catalog import Definition
 
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""

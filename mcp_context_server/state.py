@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from mcp_context_server.identity import Identity
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.sessions import ContextService
 
 if TYPE_CHECKING:
-    from mcp_context_server.compacting import Compactor
+    from mcp_context_server.service.compacting import Compactor
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from itertools import count
 from mcp import Client
 
 from mcp_context_server.ports import SessionStore
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.stores.memory import MemoryStore
 
 ERAS = ("legacy", "2026-07-28")

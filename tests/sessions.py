@@ -4,7 +4,7 @@ from mcp_context_server.core.edits import Edit
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import Session, fold
-from mcp_context_server.core.turn import Moment, Turn, turn_of
+from mcp_context_server.core.stages.turn import Moment, Turn, turn_of
 
 NOON = 1_800_000_000.0
 """The moment at which turns are planned."""

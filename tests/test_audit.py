@@ -9,7 +9,7 @@ from rich.console import Console
 from test_compacting import WORK, wires
 from test_tools import ERAS, answer, service
 
-from mcp_context_server.audit import edit_of, notice_of
+from mcp_context_server.core.audit import edit_of, notice_of
 from mcp_context_server.core.edits import (
     Change,
     Collapse,
@@ -20,7 +20,7 @@ from mcp_context_server.core.edits import (
     Replace,
     Rewind,
 )
-from mcp_context_server.display import edits_table
+from mcp_context_server.inspection.display import edits_table
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio

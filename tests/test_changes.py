@@ -12,15 +12,15 @@ from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.types import ResourceUpdatedNotification
 from transcripts.claude import reply, user
 
-from mcp_context_server.changes import Change, Changes
 from mcp_context_server.core.edits import Configure, SectionUpdate
 from mcp_context_server.core.messages import Message
 from mcp_context_server.errors import StoreUnavailable
-from mcp_context_server.memories import Remembering, update_memory
-from mcp_context_server.mirror import MemoryDirectory
+from mcp_context_server.keeping.mirror import MemoryDirectory
 from mcp_context_server.ports import Stored
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service.changes import Change, Changes
+from mcp_context_server.service.memories import Remembering, update_memory
+from mcp_context_server.service.sessions import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from test_replicas import replica
 
 from mcp_context_server.answers import status_of
-from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.checkpoint import freeze, thaw
 from mcp_context_server.core.edits import Configure, SectionUpdate
-from mcp_context_server.core.snip import Selection
+from mcp_context_server.core.stages.snip import Selection
 from mcp_context_server.errors import InvalidInput, NothingToUndo
-from mcp_context_server.kept import size_bytes
-from mcp_context_server.memories import Remembering, update_memory
+from mcp_context_server.keeping.resident import size_bytes
 from mcp_context_server.ports import Checkpoint
-from mcp_context_server.service import ContextService, Opening, Wanted
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.memories import Remembering, update_memory
+from mcp_context_server.service.sessions import ContextService, Opening, Wanted
+from mcp_context_server.service.turns import Preparing, Snipping, clear_results, prepare
 from mcp_context_server.stores.memory import MemoryStore
-from mcp_context_server.turns import Preparing, Snipping, clear_results, prepare
 
 pytestmark = pytest.mark.requirement("STORE-1")
 

@@ -9,18 +9,18 @@ from conversations import assistant, call, conversation, result, user
 from mcp import Client
 from test_tools import ERAS, answer, refusal, service
 
-from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.breaker import breaker_state
-from mcp_context_server.core.compaction import Wish, select
 from mcp_context_server.core.edits import Compact, Configure
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.compaction import Wish, select
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader
-from mcp_context_server.leases import holder_of
+from mcp_context_server.keeping.leases import holder_of
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.server import build_server
-from mcp_context_server.service import Opening
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.sessions import Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 from mcp_context_server.summarizers.extractive import ExtractiveSummarizer

@@ -19,9 +19,9 @@ from stdio import StdioServer
 
 import mcp_context_server
 from mcp_context_server import events, telemetry
-from mcp_context_server.compacting import Outcome
 from mcp_context_server.core.pipeline import STAGES
 from mcp_context_server.events import EVENTS, FACTS, emit
+from mcp_context_server.service.compacting import Outcome
 
 pytestmark = pytest.mark.requirement("OBS-1")
 

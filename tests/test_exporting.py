@@ -14,7 +14,7 @@ from mcp_context_server.core.intake import read_messages, take_in
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import Session, fold
-from mcp_context_server.exporting import (
+from mcp_context_server.inspection.exporting import (
     Conversation,
     anthropic_request,
     exported,

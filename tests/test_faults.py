@@ -13,7 +13,7 @@ from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import used_tokens
 from mcp_context_server.core.status import standing
 from mcp_context_server.errors import InvalidInput, VersionConflict
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service.sessions import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 

@@ -11,15 +11,15 @@ from mcp import Client
 from test_compacting import GOOD, STORY, WORK, compactor, opened, transcript, wires
 from test_tools import answer, service
 
-from mcp_context_server.compacting import Asked
 from mcp_context_server.core.edits import Compact, Configure, ReportUsage
 from mcp_context_server.core.messages import is_prompt, message_text
-from mcp_context_server.core.prompts import RESUME, is_continuation
 from mcp_context_server.core.session import used_tokens
+from mcp_context_server.core.summary.prompts import RESUME, is_continuation
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.ports import Written
 from mcp_context_server.server import build_server
-from mcp_context_server.service import Opening
+from mcp_context_server.service.compacting import Asked
+from mcp_context_server.service.sessions import Opening
 from mcp_context_server.stores.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.anyio

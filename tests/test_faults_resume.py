@@ -5,10 +5,10 @@ from conversations import user
 from test_cold_open import _compacted, _work
 from test_replicas import replica
 
-from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.edits import Compact, Undo
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.server import open_store
+from mcp_context_server.service.compacting import Asked, Compactor
 from mcp_context_server.stores.memory import MemoryStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("STORE-1")]

@@ -14,7 +14,7 @@ from mcp_context_server.core.session import used_tokens
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.hosts.own import OwnTranscript
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService, Live, Opening
+from mcp_context_server.service.sessions import ContextService, Live, Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 
@@ -326,7 +326,7 @@ async def test_a_transcript_that_can_no_longer_be_read_is_told_and_the_session_g
 
 
 def _by_id(message_id: str):
-    from mcp_context_server.service import Wanted
+    from mcp_context_server.service.sessions import Wanted
 
     return Wanted(message_id)
 

@@ -4,7 +4,7 @@ import pytest
 from calls import answer, service
 from mcp import Client
 
-from mcp_context_server.core.tokens import FAMILIES
+from mcp_context_server.core.tokens.estimates import FAMILIES
 from mcp_context_server.server import INSTRUCTIONS, build_server
 
 pytestmark = pytest.mark.anyio

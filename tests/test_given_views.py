@@ -9,12 +9,12 @@ from test_compacting import wires
 
 from mcp_context_server.core import script
 from mcp_context_server.core.messages import Message
-from mcp_context_server.core.refusals import Beside
-from mcp_context_server.kept import size_bytes
+from mcp_context_server.core.recovery.refusals import Beside
+from mcp_context_server.keeping.resident import size_bytes
+from mcp_context_server.keeping.views import GivenViews
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.stores.memory import MemoryStore
-from mcp_context_server.views import GivenViews
 
 pytestmark = pytest.mark.anyio
 

@@ -9,12 +9,12 @@ from mcp import Client
 from test_compacting import compactor, opened, wires
 from test_tools import ERAS, answer, service
 
-from mcp_context_server.compacting import Asked
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.hooks import OUTPUT_CHARS, CommandHooks, read_hooks
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import Opening
+from mcp_context_server.service.compacting import Asked
+from mcp_context_server.service.sessions import Opening
 from mcp_context_server.settings import from_environment
 from mcp_context_server.stores.memory import MemoryStore
 

@@ -6,10 +6,10 @@ import pytest
 from conversations import assistant, call, conversation, result, user
 from test_compacting import compactor, opened
 
-from mcp_context_server.compacting import Asked
 from mcp_context_server.errors import InvalidInput
-from mcp_context_server.host_tools import read_host_tools
+from mcp_context_server.hosts.tools import read_host_tools
 from mcp_context_server.server import build_service
+from mcp_context_server.service.compacting import Asked
 from mcp_context_server.settings import from_environment
 from mcp_context_server.stores.memory import MemoryStore
 

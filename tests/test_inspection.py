@@ -6,7 +6,7 @@ import pytest
 from panel.recorded import KEY, hostile, session, usage
 from transcripts.claude import lines, reply, user
 
-from mcp_context_server.inspection import Compaction, Spent, TurnCost, inspect
+from mcp_context_server.inspection.reading import Compaction, Spent, TurnCost, inspect
 
 
 @pytest.fixture

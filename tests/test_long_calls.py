@@ -7,10 +7,10 @@ import pytest
 from calls import answer, service
 from mcp import Client
 
-from mcp_context_server.aside import MANY_MESSAGES
-from mcp_context_server.compacting import Compactor
 from mcp_context_server.ports import Countable, SummaryTask, Written
 from mcp_context_server.server import build_server
+from mcp_context_server.service.aside import MANY_MESSAGES
+from mcp_context_server.service.compacting import Compactor
 from mcp_context_server.stores.memory import MemoryStore
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("SERVE-5")]

@@ -8,14 +8,14 @@ from mcp import Client
 from test_compacting import GOOD, Scripted, compactor, opened, transcript, wires
 from test_tools import ERAS, answer, service
 
-from mcp_context_server.compacting import Asked, Compactor
-from mcp_context_server.core.compaction import Wish
 from mcp_context_server.core.edits import Remember, SectionUpdate
 from mcp_context_server.core.messages import is_prompt
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import session_window, used_tokens
-from mcp_context_server.memories import Remembering, update_memory
+from mcp_context_server.core.stages.compaction import Wish
 from mcp_context_server.server import build_server
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.memories import Remembering, update_memory
 
 pytestmark = pytest.mark.anyio
 

@@ -7,9 +7,9 @@ from test_compacting import STORY, WORK, wires
 from test_tools import ERAS, answer, refusal, service
 
 from mcp_context_server.core.edits import Remember, Rewind, SectionUpdate
-from mcp_context_server.memories import Remembering, read_memory, update_memory
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service.memories import Remembering, read_memory, update_memory
+from mcp_context_server.service.sessions import ContextService, Opening
 from mcp_context_server.stores.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.anyio

@@ -6,7 +6,7 @@ from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 
 from mcp_context_server.server import build_server
-from mcp_context_server.service import Opening
+from mcp_context_server.service.sessions import Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("SERVE-3")]
 

@@ -11,7 +11,7 @@ from test_replicas import replica
 
 from mcp_context_server.core.recall import joined, query_words, ranked, search
 from mcp_context_server.server import open_store
-from mcp_context_server.service import Opening, Wanted
+from mcp_context_server.service.sessions import Opening, Wanted
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 

@@ -6,10 +6,10 @@ from mcp import Client
 from test_compacting import Scripted, wires
 from test_tools import ERAS, answer, service
 
-from mcp_context_server.compacting import Compactor
 from mcp_context_server.core.rules import validate
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.server import build_server
+from mcp_context_server.service.compacting import Compactor
 from mcp_context_server.stores.sqlite import SQLiteStore
 
 pytestmark = pytest.mark.anyio

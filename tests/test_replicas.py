@@ -11,15 +11,15 @@ from mcp import Client
 from test_compacting import GOOD, WORK, Scripted, compactor
 from test_tools import answer
 
-from mcp_context_server.compacting import Asked, Compactor
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import InvalidInput, VersionConflict
 from mcp_context_server.server import build_server, open_store
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.sessions import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.notices import Announcer
 from mcp_context_server.stores.sqlite import SQLiteStore
-from mcp_context_server.watching import Watching
+from mcp_context_server.subscriptions.watching import Watching
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("STORE-1")]
 

@@ -10,7 +10,7 @@ from mcp.types import ReadResourceRequest, ReadResourceRequestParams, ReadResour
 
 from mcp_context_server.core.messages import Message
 from mcp_context_server.server import build_server
-from mcp_context_server.service import Opening
+from mcp_context_server.service.sessions import Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("SERVE-3")]
 

@@ -13,9 +13,9 @@ from mcp import Client, MCPError
 
 from mcp_context_server.core.markers import MEMORY_HEADINGS
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.mirror import MemoryDirectory
+from mcp_context_server.keeping.mirror import MemoryDirectory
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
 
@@ -292,8 +292,8 @@ import json, sys, time
 import anyio
 from mcp_context_server.core.edits import SectionUpdate
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.memories import Remembering, update_memory
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service.memories import Remembering, update_memory
+from mcp_context_server.service.sessions import ContextService, Opening
 from mcp_context_server.stores.sqlite import SQLiteStore
 from pathlib import Path
 

@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 from conversations import conversation
 
-from mcp_context_server.archive import exported, imported
 from mcp_context_server.cli import main
 from mcp_context_server.core.edits import Compact, Configure, RegisterTools
 from mcp_context_server.errors import ContextServerError, InvalidInput
+from mcp_context_server.keeping.archive import exported, imported
+from mcp_context_server.keeping.retention import bytes_of, outworn, seconds_of
 from mcp_context_server.ports import Holding, SessionRecord
-from mcp_context_server.retention import bytes_of, outworn, seconds_of
 from mcp_context_server.server import open_store
 from mcp_context_server.stores.memory import MemoryStore
 

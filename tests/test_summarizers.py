@@ -9,10 +9,10 @@ from conversations import conversation, image, text, user
 from test_tools import service
 
 from examples.scripted_api import ScriptedApi
-from mcp_context_server.compacting import Asked, Compactor
-from mcp_context_server.composing import build_compactor
 from mcp_context_server.core.edits import Configure
-from mcp_context_server.service import Opening
+from mcp_context_server.server.composing import build_compactor
+from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.sessions import Opening
 from mcp_context_server.settings import from_environment
 from mcp_context_server.summarizers.anthropic import AnthropicSummarizer
 from mcp_context_server.summarizers.endpoint import EndpointSummarizer

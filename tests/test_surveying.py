@@ -9,10 +9,16 @@ from rich.console import Console
 from transcripts.claude import answer, boundary, call, lines, reply, summary, user
 
 from mcp_context_server.cli import main
-from mcp_context_server.display import following
 from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.inspection import Inspector, inspect
-from mcp_context_server.surveying import Refused, Watch, changes, inspect_all, transcripts_in
+from mcp_context_server.inspection.display import following
+from mcp_context_server.inspection.reading import Inspector, inspect
+from mcp_context_server.inspection.surveying import (
+    Refused,
+    Watch,
+    changes,
+    inspect_all,
+    transcripts_in,
+)
 
 USAGE = {"input_tokens": 5, "cache_read_input_tokens": 41_995, "output_tokens": 300}
 FIRST = lines(

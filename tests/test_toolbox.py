@@ -8,14 +8,14 @@ from calls import ERAS, answer, refusal, service
 from mcp import Client
 
 from mcp_context_server.answers import status_of
-from mcp_context_server.core.deferral import SearchMode
 from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.toolsearch.deferral import SearchMode
 from mcp_context_server.server import build_server, build_service
-from mcp_context_server.service import Opening
+from mcp_context_server.service.sessions import Opening
+from mcp_context_server.service.toolbox import Registering, find_tools, register_tools
 from mcp_context_server.settings import from_environment
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
-from mcp_context_server.toolbox import Registering, find_tools, register_tools
 
 pytestmark = pytest.mark.anyio
 

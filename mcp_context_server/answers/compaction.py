@@ -2,9 +2,8 @@
 
 from dataclasses import asdict
 
-from mcp_context_server.compacting import Outcome
 from mcp_context_server.core.edits import Compact
-from mcp_context_server.core.restore import Restored
+from mcp_context_server.core.stages.restore import Restored
 from mcp_context_server.results import (
     Compacted,
     KeptSegment,
@@ -13,6 +12,7 @@ from mcp_context_server.results import (
     PutBack,
     Tried,
 )
+from mcp_context_server.service.compacting import Outcome
 
 
 def compacted_of(outcome: Outcome, *, with_summary: bool, is_dry_run: bool = False) -> Compacted:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mcp_context_server.core.claude_code import claude_code_text_tokens, claude_code_tokens
 from mcp_context_server.core.models import lookup
-from mcp_context_server.core.tokens import (
+from mcp_context_server.core.tokens.claude_code import claude_code_text_tokens, claude_code_tokens
+from mcp_context_server.core.tokens.estimates import (
     Tally,
     estimate,
     tally_messages,

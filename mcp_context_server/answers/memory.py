@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from mcp_context_server.core.memory import (
+from mcp_context_server.core.memory.document import render, render_section
+from mcp_context_server.core.memory.notes import (
     Budget,
     Planned,
     SessionMemory,
@@ -10,7 +11,6 @@ from mcp_context_server.core.memory import (
     sizes,
     total_tokens,
 )
-from mcp_context_server.core.memory_document import render, render_section
 from mcp_context_server.core.session import Session
 from mcp_context_server.results import (
     Aside,

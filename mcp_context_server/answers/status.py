@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mcp_context_server.answers.tools import tools_of
-from mcp_context_server.audit import edit_of
+from mcp_context_server.core.audit import edit_of
 from mcp_context_server.core.breaker import open_until
 from mcp_context_server.core.growth import Point
 from mcp_context_server.core.session import Contributor, Session, contributors
 from mcp_context_server.core.status import MemoryStanding, Standing, standing
-from mcp_context_server.core.tokens import (
+from mcp_context_server.core.tokens.estimates import (
     tally_text,
 )
-from mcp_context_server.core.toolset import invitation
+from mcp_context_server.core.toolsearch.toolset import invitation
 from mcp_context_server.core.window import Window
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import (

@@ -2,11 +2,11 @@
 
 from mcp_context_server.core.edits import RegisterTools
 from mcp_context_server.core.session import Session, terms_of
-from mcp_context_server.core.tokens import (
+from mcp_context_server.core.tokens.estimates import (
     tally_text,
 )
-from mcp_context_server.core.toolsearch import Found
-from mcp_context_server.core.toolset import Toolset, listing_within, with_batch
+from mcp_context_server.core.toolsearch.search import Found
+from mcp_context_server.core.toolsearch.toolset import Toolset, listing_within, with_batch
 from mcp_context_server.results import (
     FoundTools,
     RegisteredTools,

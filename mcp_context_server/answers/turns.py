@@ -8,7 +8,7 @@ from mcp_context_server.core.caching import Breakpoint
 from mcp_context_server.core.edits import Change
 from mcp_context_server.core.pipeline import Applied, Plan
 from mcp_context_server.core.session import Session
-from mcp_context_server.core.snip import REASONS, Snip
+from mcp_context_server.core.stages.snip import REASONS, Snip
 from mcp_context_server.core.status import session_window, standing
 from mcp_context_server.core.window import Window, percent_left, percent_used, state
 from mcp_context_server.ports import SessionRecord

@@ -31,9 +31,9 @@ def command(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         from rich.console import Console
 
-        from mcp_context_server.display import host_table
         from mcp_context_server.hosts.registration import standings
         from mcp_context_server.hosts.registry import HOSTS, Machine
+        from mcp_context_server.inspection.display import host_table
 
         found = tuple(standings(iter(HOSTS.values()), Machine.this()))
         Console().print(host_table(found))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from mcp_context_server.exporting import Form
-    from mcp_context_server.inspection import Inspection
+    from mcp_context_server.inspection.exporting import Form
+    from mcp_context_server.inspection.reading import Inspection
 
 
 @click.command()
@@ -55,7 +55,7 @@ def command(
 
 
 def _show(file: Path, format: str, *, as_json: bool, html: Path | None) -> None:
-    from mcp_context_server.inspection import inspect
+    from mcp_context_server.inspection.reading import inspect
 
     inspection = inspect(file, format, mask=_masks())
     if html is not None:
@@ -70,13 +70,13 @@ def _show(file: Path, format: str, *, as_json: bool, html: Path | None) -> None:
         return
     from rich.console import Console
 
-    from mcp_context_server.display import show_inspection
+    from mcp_context_server.inspection.display import show_inspection
 
     show_inspection(inspection, Console())
 
 
 def _show_all(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
-    from mcp_context_server.surveying import Refused, inspect_all
+    from mcp_context_server.inspection.surveying import Refused, inspect_all
 
     found = tuple(inspect_all(files, format))
     for refused in (each for each in found if isinstance(each, Refused)):
@@ -87,7 +87,7 @@ def _show_all(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from mcp_context_server.display import overview_table
+    from mcp_context_server.inspection.display import overview_table
 
     Console().print(overview_table(inspections))
 
@@ -95,8 +95,8 @@ def _show_all(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
 def _follow(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
     import time
 
-    from mcp_context_server.display import following
-    from mcp_context_server.surveying import PAUSE_SECONDS, Watch, changes
+    from mcp_context_server.inspection.display import following
+    from mcp_context_server.inspection.surveying import PAUSE_SECONDS, Watch, changes
 
     watch = Watch(files, format)
     try:
@@ -112,8 +112,8 @@ def _follow(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
 
 
 def _export(file: Path, format: str, form: Form) -> None:
-    from mcp_context_server.exporting import Conversation, exported
-    from mcp_context_server.inspection import read_session
+    from mcp_context_server.inspection.exporting import Conversation, exported
+    from mcp_context_server.inspection.reading import read_session
 
     session = read_session(file, format)
     click.echo(exported(Conversation.of(session, title=file.stem), form, mask=_masks()), nl=False)

@@ -65,7 +65,7 @@ def show(settings: Settings, session_id: str, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    from mcp_context_server.display import breakdown_table, largest_table, status_panel
+    from mcp_context_server.inspection.display import breakdown_table, largest_table, status_panel
 
     console = Console()
     console.print(status_panel(found))
@@ -78,7 +78,7 @@ def show(settings: Settings, session_id: str, as_json: bool) -> None:
 @click.pass_obj
 def export(settings: Settings, session_id: str, out: Path | None) -> None:
     """Write everything of a session as JSON lines, to be imported elsewhere."""
-    from mcp_context_server.archive import exported
+    from mcp_context_server.keeping.archive import exported
 
     async def write(store: SessionStore) -> None:
         lines = exported(store, session_id)
@@ -100,7 +100,7 @@ def import_(
     settings: Settings, file: Iterable[str], session_id: str, principal: str | None
 ) -> None:
     """Take a session in that `export` wrote; FILE may be - for stdin."""
-    from mcp_context_server.archive import imported
+    from mcp_context_server.keeping.archive import imported
     from mcp_context_server.ports import SessionRecord
 
     async def read(store: SessionStore) -> SessionRecord:
@@ -146,7 +146,7 @@ def prune(
     """Delete the sessions that are too old, or too many."""
     import time
 
-    from mcp_context_server.retention import bytes_of, outworn, seconds_of
+    from mcp_context_server.keeping.retention import bytes_of, outworn, seconds_of
 
     if older_than is None and keep_bytes is None:
         message = "Say which go: --older-than, --keep-bytes, or both."
@@ -167,8 +167,8 @@ async def _forget(
     settings: Settings, store: SessionStore, chosen: tuple[Holding, ...]
 ) -> tuple[Holding, ...]:
     """Delete sessions; those that are gone."""
-    from mcp_context_server.mirror import MemoryDirectory
-    from mcp_context_server.retention import forget
+    from mcp_context_server.keeping.mirror import MemoryDirectory
+    from mcp_context_server.keeping.retention import forget
 
     memories = MemoryDirectory(settings.memory_dir) if settings.memory_dir else None
     return tuple([held for held in chosen if await forget(store, held, memories)])

@@ -12,21 +12,21 @@ from typing import Any, cast
 from pydantic import BaseModel
 
 from mcp_context_server.core.breaker import Breaker
-from mcp_context_server.core.calibration import Calibration
-from mcp_context_server.core.catalog import Catalog
-from mcp_context_server.core.deferral import Deferral, SearchMode
 from mcp_context_server.core.edits import Entry, dump_entry, entry_type, load_entry
 from mcp_context_server.core.growth import Growth, Point
-from mcp_context_server.core.images import Media
 from mcp_context_server.core.ledger import Ledger
-from mcp_context_server.core.memory import Mark, Section, SessionMemory
+from mcp_context_server.core.memory.notes import Mark, Section, SessionMemory
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.recovery import RecoveryState
+from mcp_context_server.core.recovery.steps import RecoveryState
 from mcp_context_server.core.session import Anchor, Caller, Contributor, Overhead, Session
-from mcp_context_server.core.tokens import Tally
-from mcp_context_server.core.toolset import Terms, Toolset
-from mcp_context_server.core.usage import Usage
+from mcp_context_server.core.tokens.calibration import Calibration
+from mcp_context_server.core.tokens.estimates import Tally
+from mcp_context_server.core.tokens.images import Media
+from mcp_context_server.core.tokens.usage import Usage
+from mcp_context_server.core.toolsearch.catalog import Catalog
+from mcp_context_server.core.toolsearch.deferral import Deferral, SearchMode
+from mcp_context_server.core.toolsearch.toolset import Terms, Toolset
 
 _KINDS: Mapping[str, type] = {
     kind.__name__: kind

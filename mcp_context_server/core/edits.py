@@ -11,7 +11,7 @@ from typing import Any, Literal, assert_never
 from pydantic import Field
 
 from mcp_context_server.core.messages import Block, Message, Messages, Value, is_thinking
-from mcp_context_server.core.recovery import RecoveryState
+from mcp_context_server.core.recovery.steps import RecoveryState
 
 Trigger = Literal["auto", "manual", "host"]
 """What set an edit off: a stage of the pipeline, a caller, or the conversation's own host."""

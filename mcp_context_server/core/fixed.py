@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from mcp_context_server.core.memory import budget_of, total_tokens
+from mcp_context_server.core.memory.notes import budget_of, total_tokens
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.session import Session, fixed_tokens
-from mcp_context_server.core.tokens import tally_messages, tally_text
+from mcp_context_server.core.tokens.estimates import tally_messages, tally_text
 from mcp_context_server.core.window import Window
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from mcp_context_server.core.messages import Block, Message, Messages, is_call
-from mcp_context_server.core.tokens import block_tokens, message_overhead, message_tokens
+from mcp_context_server.core.tokens.estimates import block_tokens, message_overhead, message_tokens
 from mcp_context_server.core.tool_roles import tool_path
 
 

@@ -11,24 +11,24 @@ from typing import Any, Literal
 
 from mcp_context_server.core.breaker import breaker_state
 from mcp_context_server.core.caching import ClearingCost
-from mcp_context_server.core.collapse import collapse
-from mcp_context_server.core.compaction import why_resting
 from mcp_context_server.core.edits import Delegate, DropThinking, Edit, Replace
 from mcp_context_server.core.fixed import why_too_fixed
-from mcp_context_server.core.media import drop_old_media
-from mcp_context_server.core.microcompact import (
+from mcp_context_server.core.session import Session
+from mcp_context_server.core.stages.collapse import collapse
+from mcp_context_server.core.stages.compaction import why_resting
+from mcp_context_server.core.stages.media import drop_old_media
+from mcp_context_server.core.stages.microcompact import (
     can_delegate,
     clear_queued,
     clear_what_stayed,
     delegate,
     microcompact,
 )
-from mcp_context_server.core.rereads import point_to_rereads
-from mcp_context_server.core.session import Session
-from mcp_context_server.core.spill import spill
-from mcp_context_server.core.thinking import with_thinking
+from mcp_context_server.core.stages.rereads import point_to_rereads
+from mcp_context_server.core.stages.spill import spill
+from mcp_context_server.core.stages.thinking import with_thinking
+from mcp_context_server.core.stages.turn import Step, Turn
 from mcp_context_server.core.tool_roles import COMPACTABLE, tool_role
-from mcp_context_server.core.turn import Step, Turn
 
 Stage = Callable[[Turn], Step | None]
 

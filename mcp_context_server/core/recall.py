@@ -15,7 +15,7 @@ from mcp_context_server.core.messages import (
     nested_blocks,
     result_text,
 )
-from mcp_context_server.core.tokens import tally_text
+from mcp_context_server.core.tokens.estimates import tally_text
 
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""

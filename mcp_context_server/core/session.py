@@ -14,8 +14,6 @@ from types import MappingProxyType
 from typing import Any, assert_never, cast
 
 from mcp_context_server.core.breaker import Breaker
-from mcp_context_server.core.calibration import Calibration
-from mcp_context_server.core.deferral import AUTO, SearchMode
 from mcp_context_server.core.edits import (
     Collapse,
     Compact,
@@ -45,9 +43,8 @@ from mcp_context_server.core.edits import (
     with_exchanged,
 )
 from mcp_context_server.core.growth import Growth
-from mcp_context_server.core.images import Media, media_of
 from mcp_context_server.core.ledger import Ledger
-from mcp_context_server.core.memory import Mark, SessionMemory, remembered
+from mcp_context_server.core.memory.notes import Mark, SessionMemory, remembered
 from mcp_context_server.core.messages import (
     Message,
     Messages,
@@ -58,8 +55,9 @@ from mcp_context_server.core.messages import (
 )
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.recovery import RecoveryState, after_success
-from mcp_context_server.core.tokens import (
+from mcp_context_server.core.recovery.steps import RecoveryState, after_success
+from mcp_context_server.core.tokens.calibration import Calibration
+from mcp_context_server.core.tokens.estimates import (
     EMPTY,
     Tally,
     block_tokens,
@@ -69,20 +67,22 @@ from mcp_context_server.core.tokens import (
     tally_messages,
     tally_system,
 )
+from mcp_context_server.core.tokens.images import Media, media_of
+from mcp_context_server.core.tokens.usage import (
+    SYNTHETIC_MODEL,
+    Usage,
+    normalise_usage,
+    unread_from_cache,
+)
 from mcp_context_server.core.tool_roles import tool_path
-from mcp_context_server.core.toolset import (
+from mcp_context_server.core.toolsearch.deferral import AUTO, SearchMode
+from mcp_context_server.core.toolsearch.toolset import (
     Batches,
     Terms,
     Toolset,
     with_batch,
     with_discovered,
     with_terms,
-)
-from mcp_context_server.core.usage import (
-    SYNTHETIC_MODEL,
-    Usage,
-    normalise_usage,
-    unread_from_cache,
 )
 from mcp_context_server.core.window import Window, window
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mcp_context_server.core.fixed import why_too_fixed
-from mcp_context_server.core.memory import Due, budget_of, total_tokens, update_due
+from mcp_context_server.core.memory.notes import Due, budget_of, total_tokens, update_due
 from mcp_context_server.core.session import (
     Session,
     fixed_tokens,
@@ -14,7 +14,7 @@ from mcp_context_server.core.session import (
     tools_since,
     used_tokens,
 )
-from mcp_context_server.core.tokens import estimate
+from mcp_context_server.core.tokens.estimates import estimate
 from mcp_context_server.core.window import (
     State,
     Window,

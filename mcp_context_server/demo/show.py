@@ -10,14 +10,14 @@ from mcp_context_server.answers import status_of
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.messages import Message, Messages, is_prompt, message_text
 from mcp_context_server.demo import recording
-from mcp_context_server.display import (
+from mcp_context_server.inspection.display import (
     breakdown_table,
     largest_table,
     state_style,
     status_panel,
 )
 from mcp_context_server.results import Status
-from mcp_context_server.service import ContextService, Live, Opening, Wanted
+from mcp_context_server.service.sessions import ContextService, Live, Opening, Wanted
 from mcp_context_server.stores.memory import MemoryStore
 
 DEMO_MODEL = "claude-sonnet-4-5"

@@ -5,7 +5,7 @@ from typing import Any
 
 from mcp.server import MCPServer
 
-from mcp_context_server.apps import APP_MIME_TYPE
+from mcp_context_server.panel.extension import APP_MIME_TYPE
 from mcp_context_server.panel.pages import page
 from mcp_context_server.state import App
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from mcp_context_server.errors import InvalidInput
-from mcp_context_server.inspection import Inspection
+from mcp_context_server.inspection.reading import Inspection
 from mcp_context_server.panel.pages import report
 
 

@@ -13,7 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mcp_context_server.inspection import Inspection
+    from mcp_context_server.inspection.reading import Inspection
 
 CONTENT_SECURITY_POLICY = "default-src 'none'; script-src {script}; style-src {style}; {more}"
 """Only the page's own script and style run; `more` says what it may talk to."""

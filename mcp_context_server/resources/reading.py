@@ -10,13 +10,13 @@ from mcp.server.mcpserver import Context
 from pydantic import BaseModel
 
 from mcp_context_server.answers import status_of
-from mcp_context_server.audit import compaction_of, entry_of
 from mcp_context_server.core.aspects import ALL, Aspect, title_of
+from mcp_context_server.core.audit import compaction_of, entry_of
 from mcp_context_server.core.edits import Compact, undone
-from mcp_context_server.core.memory_document import render
+from mcp_context_server.core.memory.document import render
 from mcp_context_server.errors import InvalidInput, SessionNotFound, brief
-from mcp_context_server.memories import current
 from mcp_context_server.ports import SessionRecord
+from mcp_context_server.resources.addresses import SESSIONS_URI, uri_of
 from mcp_context_server.resources.shapes import (
     Boundaries,
     Listed,
@@ -24,10 +24,10 @@ from mcp_context_server.resources.shapes import (
     TranscriptPage,
     ViewPage,
 )
-from mcp_context_server.service import Live
+from mcp_context_server.service.memories import current
+from mcp_context_server.service.sessions import Live
 from mcp_context_server.state import App
 from mcp_context_server.tools.surface import app, call_of, session_of
-from mcp_context_server.uris import SESSIONS_URI, uri_of
 
 SESSIONS_ON_A_PAGE = 20
 """Sessions in one answer: the title of each costs a look into it."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from mcp_context_server.core.turn import Kind
+from mcp_context_server.core.stages.turn import Kind
 from mcp_context_server.results import Result
 
 

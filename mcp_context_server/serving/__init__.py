@@ -23,7 +23,7 @@ from mcp_context_server.serving.stdio import serve_stdio
 from mcp_context_server.settings import Settings, from_environment
 
 if TYPE_CHECKING:
-    from mcp_context_server.compacting import Compactor
+    from mcp_context_server.service.compacting import Compactor
 
 
 def serve(flags: Mapping[str, object]) -> None:
@@ -91,7 +91,7 @@ def _build(settings: Settings, store: SessionStore, closing: Closing) -> MCPServ
     hint = OwnTranscript(os.environ, Path.home(), Path.cwd())
 
     def make_compactor() -> Compactor:
-        from mcp_context_server.composing import build_compactor
+        from mcp_context_server.server.composing import build_compactor
 
         return build_compactor(settings, service, project=Path.cwd() if is_local else None)
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry, references_of
+from mcp_context_server.core.toolsearch.catalog import Definition
 from mcp_context_server.errors import SessionNotFound, VersionConflict
 from mcp_context_server.ports import (
     Checkpoint,

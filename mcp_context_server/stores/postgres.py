@@ -27,8 +27,8 @@ from psycopg.errors import (
 )
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry, entry_type, references_of
+from mcp_context_server.core.toolsearch.catalog import Definition
 from mcp_context_server.errors import SessionNotFound, StoreUnavailable, VersionConflict
 from mcp_context_server.ports import (
     Checkpoint,

@@ -27,8 +27,8 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from mcp_context_server.core.catalog import Definition
 from mcp_context_server.core.edits import Entry, entry_type, references_of
+from mcp_context_server.core.toolsearch.catalog import Definition
 from mcp_context_server.errors import SessionNotFound, StoreUnavailable, VersionConflict
 from mcp_context_server.ports import (
     Checkpoint,

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from mcp_context_server.core.overflow import Overflow, read_overflow
-from mcp_context_server.core.summary import Rejected, read_summary
-from mcp_context_server.core.summary_input import without_media
+from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
+from mcp_context_server.core.summary.given import Rejected, read_summary
+from mcp_context_server.core.summary.shown import without_media
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.events import emit
 from mcp_context_server.ports import SummaryTask, Written

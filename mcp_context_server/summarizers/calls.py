@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from mcp_context_server.core.models import lookup
-from mcp_context_server.core.overflow import Overflow
-from mcp_context_server.core.summary_input import Shown, flattened, shrunk, without_media
-from mcp_context_server.core.tokens import tally_messages, tally_text
+from mcp_context_server.core.recovery.overflow import Overflow
+from mcp_context_server.core.summary.shown import Shown, flattened, shrunk, without_media
+from mcp_context_server.core.tokens.estimates import tally_messages, tally_text
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.events import emit
 from mcp_context_server.ports import SummaryTask, Written

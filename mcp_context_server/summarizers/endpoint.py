@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from mcp_context_server.core.overflow import read_overflow
+from mcp_context_server.core.recovery.overflow import read_overflow
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.summarizers.calls import SYSTEM, Overflowed, bounds_of, flattened_call

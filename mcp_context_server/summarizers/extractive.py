@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from mcp_context_server.core.compaction import quick_count
-from mcp_context_server.core.extractive import extractive_summary
+from mcp_context_server.core.stages.compaction import quick_count
+from mcp_context_server.core.summary.extractive import extractive_summary
 from mcp_context_server.ports import SummaryTask, Written
 
 

@@ -6,8 +6,8 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_context_server.results import FoundTools, RegisteredTools
-from mcp_context_server.toolbox import Registering, find_tools
-from mcp_context_server.toolbox import register_tools as register
+from mcp_context_server.service.toolbox import Registering, find_tools
+from mcp_context_server.service.toolbox import register_tools as register
 from mcp_context_server.tools.parameters import Name, Objects, SessionId
 from mcp_context_server.tools.surface import Ctx, answer, app, session_of
 

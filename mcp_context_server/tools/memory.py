@@ -6,8 +6,8 @@ from mcp.types import CallToolResult
 from pydantic import BaseModel, ConfigDict, Field
 
 from mcp_context_server.core.edits import SectionUpdate
-from mcp_context_server.memories import Remembering, read_memory, update_memory
 from mcp_context_server.results import MemoryRead, MemoryUpdated
+from mcp_context_server.service.memories import Remembering, read_memory, update_memory
 from mcp_context_server.tools.parameters import Count, Name
 from mcp_context_server.tools.surface import Ctx, answer, app, session_of
 

@@ -8,9 +8,9 @@ from pydantic import Field
 from mcp_context_server.answers import thresholds_of
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.status import session_window, standing
-from mcp_context_server.receipts import key_in
+from mcp_context_server.keeping.receipts import key_in
 from mcp_context_server.results import Appended, Recalled, SessionOpened
-from mcp_context_server.service import Opening, Wanted
+from mcp_context_server.service.sessions import Opening, Wanted
 from mcp_context_server.tools.parameters import PATH_CHARS, Count, Name, Objects, SessionId
 from mcp_context_server.tools.surface import (
     Ctx,

@@ -6,8 +6,8 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_context_server.answers import Estimable, status_of
-from mcp_context_server.memories import current
 from mcp_context_server.results import Status, TokenEstimate
+from mcp_context_server.service.memories import current
 from mcp_context_server.tools.parameters import PATH_CHARS, Name, Objects
 from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling
 

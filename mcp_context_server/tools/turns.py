@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from mcp_context_server.core.snip import Selection
-from mcp_context_server.memories import current
+from mcp_context_server.core.stages.snip import Selection
 from mcp_context_server.results import Prepared, Snipped
+from mcp_context_server.service.memories import current
+from mcp_context_server.service.turns import Preparing, Snipping, clear_results, prepare
 from mcp_context_server.tools.parameters import Count, Name, Objects, Seconds, SessionId
 from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling
 from mcp_context_server.transcripts.given import given_messages
-from mcp_context_server.turns import Preparing, Snipping, clear_results, prepare
 
 
 async def snip(

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mcp_context_server.core.messages import Message
-from mcp_context_server.core.usage import SYNTHETIC_MODEL
+from mcp_context_server.core.tokens.usage import SYNTHETIC_MODEL
 from mcp_context_server.transcripts.attachments import attachment_content, is_typed
 from mcp_context_server.transcripts.base import (
     Appended,

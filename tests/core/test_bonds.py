@@ -12,7 +12,7 @@ from mcp_context_server.core.bonds import received
 from mcp_context_server.core.edits import DropThinking, Mend, Undo, project
 from mcp_context_server.core.messages import is_thinking
 from mcp_context_server.core.rules import ModelTraits, Originals, validate
-from mcp_context_server.core.snip import Selection, snip
+from mcp_context_server.core.stages.snip import Selection, snip
 from mcp_context_server.server import build_server
 
 BINDING = ModelTraits(binds_thinking=True)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.calibration import HIGHEST_FACTOR, LOWEST_FACTOR, Calibration
+from mcp_context_server.core.tokens.calibration import HIGHEST_FACTOR, LOWEST_FACTOR, Calibration
 
 
 def taught(*ratios: float, estimated: float = 2_000) -> Calibration:

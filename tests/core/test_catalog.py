@@ -1,6 +1,7 @@
 import pytest
 
-from mcp_context_server.core.catalog import (
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.toolsearch.catalog import (
     Catalog,
     bare_name,
     definition_for_answer,
@@ -13,7 +14,6 @@ from mcp_context_server.core.catalog import (
     server_of,
     withdraw,
 )
-from mcp_context_server.core.policy import Policy
 from mcp_context_server.errors import CatalogFull, DuplicateTool, InvalidTool
 
 POLICY = Policy()

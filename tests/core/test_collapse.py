@@ -6,11 +6,11 @@ import pytest
 from conversations import assistant, call, result, text, user
 from sessions import MOMENT, session_of, turn_for
 
-from mcp_context_server.core.collapse import collapse, drain
 from mcp_context_server.core.edits import Collapse, StageNotes
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.collapse import collapse, drain
+from mcp_context_server.core.stages.turn import turn_of
 
 FOLDING = {"context_window_tokens": 16_000, "collapse": True, "collapse_group_tokens": 20_000}
 ROOMY = {"collapse_note_chars": 100_000}

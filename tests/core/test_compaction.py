@@ -5,7 +5,11 @@ from conversations import assistant, call, conversation, conversations, result, 
 from hypothesis import given, settings
 from sessions import MOMENT, session_of, turn_for
 
-from mcp_context_server.core.compaction import (
+from mcp_context_server.core.edits import Compact, Configure, ReportFailure, Undo, project
+from mcp_context_server.core.messages import cut_points, is_prompt
+from mcp_context_server.core.rules import validate
+from mcp_context_server.core.session import fold, used_tokens
+from mcp_context_server.core.stages.compaction import (
     Boundary,
     Nothing,
     Selection,
@@ -20,11 +24,7 @@ from mcp_context_server.core.compaction import (
     why_resting,
     written_budget,
 )
-from mcp_context_server.core.edits import Compact, Configure, ReportFailure, Undo, project
-from mcp_context_server.core.messages import cut_points, is_prompt
-from mcp_context_server.core.rules import validate
-from mcp_context_server.core.session import fold, used_tokens
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.turn import turn_of
 
 WORK = conversation("u:do A", "t:6000", "a:A is done", "u:stop A, do B", *["t:6000"] * 12)
 BOUNDARY = Boundary(id="b1", trigger="manual", summarizer="agent")

@@ -1,8 +1,8 @@
 """What responses cost, by the published prices."""
 
-from mcp_context_server.core.costs import Cost, long_written_tokens, response_cost
 from mcp_context_server.core.models import lookup
-from mcp_context_server.core.usage import Usage
+from mcp_context_server.core.tokens.costs import Cost, long_written_tokens, response_cost
+from mcp_context_server.core.tokens.usage import Usage
 
 SONNET = lookup("claude-sonnet-4-5")
 """3 dollars a million of input, 15 of output; cache reads a tenth, writes 1.25 or 2 times."""

@@ -1,7 +1,8 @@
 import pytest
 
-from mcp_context_server.core.catalog import Catalog, register
-from mcp_context_server.core.deferral import (
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.toolsearch.catalog import Catalog, register
+from mcp_context_server.core.toolsearch.deferral import (
     Deferral,
     SearchMode,
     ServerTokens,
@@ -10,7 +11,6 @@ from mcp_context_server.core.deferral import (
     request_tools,
     search_mode,
 )
-from mcp_context_server.core.policy import Policy
 
 POLICY = Policy()
 

@@ -4,7 +4,7 @@ import pytest
 from conversations import assistant, call, conversation, conversations, result, text, user
 from hypothesis import given, settings
 
-from mcp_context_server.core.digest import (
+from mcp_context_server.core.summary.digest import (
     Todo,
     background,
     commit_subject,
@@ -14,12 +14,12 @@ from mcp_context_server.core.digest import (
     plan_of,
     todos,
 )
-from mcp_context_server.core.extract import gather, human_words, names_of
-from mcp_context_server.core.identifiers import is_noise, names_in, texts_in
-from mcp_context_server.core.language import language_of
-from mcp_context_server.core.stated import stated_rules
+from mcp_context_server.core.summary.extract import gather, human_words, names_of
+from mcp_context_server.core.summary.identifiers import is_noise, names_in, texts_in
+from mcp_context_server.core.summary.language import language_of
+from mcp_context_server.core.summary.stated import stated_rules
+from mcp_context_server.core.summary.working_set import Where, working_set
 from mcp_context_server.core.text import cut, one_line, plain, quoted, shortened
-from mcp_context_server.core.working_set import Where, working_set
 
 # ── one message ──────────────────────────────────────────────────────────────
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from timing import seconds
 
-from mcp_context_server.core.extractive import extractive_summary
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.prompts import continuation
-from mcp_context_server.core.summary import missing_from
-from mcp_context_server.core.wording import english, wordings
+from mcp_context_server.core.summary.extractive import extractive_summary
+from mcp_context_server.core.summary.given import missing_from
+from mcp_context_server.core.summary.prompts import continuation
+from mcp_context_server.core.summary.wording import english, wordings
 
 
 def titles(summary: str) -> list[str]:

@@ -9,8 +9,8 @@ from mcp_context_server.core.fixed import fixed_part, why_too_fixed
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import Session, fold, session_window
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.status import standing
-from mcp_context_server.core.turn import turn_of
 
 PINNED = user("never touch vendor/. " * 60, id="pin", pinned=True)
 MEMORY = Remember(updates=(SectionUpdate(section="Learnings", content="it works " * 1_600),))

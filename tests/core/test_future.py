@@ -2,7 +2,7 @@
 
 from conversations import assistant, call, result, user
 
-from mcp_context_server.core.future import (
+from mcp_context_server.core.summary.future import (
     FUTURE_PASSAGES,
     Passage,
     lost,

@@ -6,8 +6,8 @@ import struct
 import pytest
 from conversations import image
 
-from mcp_context_server.core.images import image_size, pdf_pages
-from mcp_context_server.core.tokens import block_tokens
+from mcp_context_server.core.tokens.estimates import block_tokens
+from mcp_context_server.core.tokens.images import image_size, pdf_pages
 
 
 def picture(data: bytes, kind: str = "image/png") -> dict:

@@ -25,9 +25,9 @@ from mcp_context_server.core.recall import original_text
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.script import applied, script
 from mcp_context_server.core.session import used_tokens
-from mcp_context_server.core.snip import Selection, queue_snip, snip
-from mcp_context_server.core.thinking import with_thinking
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.snip import Selection, queue_snip, snip
+from mcp_context_server.core.stages.thinking import with_thinking
+from mcp_context_server.core.stages.turn import turn_of
 
 MODELS = ("", "claude-opus-4-8", "claude-opus-5-5", "gpt-5")
 

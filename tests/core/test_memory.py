@@ -8,17 +8,8 @@ from sessions import MOMENT, session_of, turn_for
 
 from mcp_context_server.core.edits import Configure, Remember, SectionUpdate, dump_entry, load_entry
 from mcp_context_server.core.markers import MEMORY_HEADINGS
-from mcp_context_server.core.memory import (
-    Mark,
-    SessionMemory,
-    budget_of,
-    plan_update,
-    sizes,
-    total_tokens,
-    update_due,
-)
-from mcp_context_server.core.memory_compact import Kept, NotServed, kept_by_memory
-from mcp_context_server.core.memory_document import (
+from mcp_context_server.core.memory.compaction import Kept, NotServed, kept_by_memory
+from mcp_context_server.core.memory.document import (
     DESCRIPTIONS,
     changes_in,
     escape,
@@ -28,12 +19,21 @@ from mcp_context_server.core.memory_document import (
     summary_of,
     unescape,
 )
-from mcp_context_server.core.memory_drawing import draw
+from mcp_context_server.core.memory.drawing import draw
+from mcp_context_server.core.memory.notes import (
+    Mark,
+    SessionMemory,
+    budget_of,
+    plan_update,
+    sizes,
+    total_tokens,
+    update_due,
+)
 from mcp_context_server.core.messages import cut_points
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import fold
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.status import standing
-from mcp_context_server.core.turn import turn_of
 from mcp_context_server.errors import InvalidInput, MemoryConflict, MemoryFull
 
 POLICY = Policy()

@@ -9,10 +9,10 @@ from sessions import NOON, result_blocks, session_of, turn_for
 
 from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Messages
-from mcp_context_server.core.microcompact import clear_queued, microcompact
 from mcp_context_server.core.pipeline import EDITING_BETA, plan
-from mcp_context_server.core.snip import Selection, queue_snip
-from mcp_context_server.core.turn import Moment, turn_of
+from mcp_context_server.core.stages.microcompact import clear_queued, microcompact
+from mcp_context_server.core.stages.snip import Selection, queue_snip
+from mcp_context_server.core.stages.turn import Moment, turn_of
 
 
 def at(minutes_ago: float) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from timing import seconds
 
-from mcp_context_server.core.overflow import Overflow, read_overflow
+from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
 
 LINES = Path(__file__).with_name("overflow_errors.jsonl").read_text(encoding="utf-8").splitlines()
 ERRORS = [json.loads(line) for line in LINES]

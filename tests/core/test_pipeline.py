@@ -6,7 +6,7 @@ from sessions import MOMENT, NOON, session_of, turn_for
 
 from mcp_context_server.core.edits import ReportFailure
 from mcp_context_server.core.pipeline import STAGES, plan
-from mcp_context_server.core.turn import Moment, turn_of
+from mcp_context_server.core.stages.turn import Moment, turn_of
 
 VIEW = conversation("u:hi", "t:900", "a:ok", "u:go on")
 SMALL = {"context_window_tokens": 16_000}

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mcp_context_server.core.markers import neutralise
-from mcp_context_server.core.prompts import (
+from mcp_context_server.core.summary.prompts import (
     NO_TOOLS,
     OPENING,
     SCOPES,

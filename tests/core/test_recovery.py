@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.overflow import Overflow, read_overflow
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.recovery import (
+from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
+from mcp_context_server.core.recovery.steps import (
     CURES,
     RecoveryState,
     Refused,

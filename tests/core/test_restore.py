@@ -4,7 +4,8 @@ import pytest
 from conversations import assistant, call, result, user
 from sessions import turn_for
 
-from mcp_context_server.core.compaction import (
+from mcp_context_server.core.messages import message_text
+from mcp_context_server.core.stages.compaction import (
     Boundary,
     Selection,
     Wish,
@@ -13,8 +14,7 @@ from mcp_context_server.core.compaction import (
     spare_tokens,
     tokens_of,
 )
-from mcp_context_server.core.messages import message_text
-from mcp_context_server.core.restore import (
+from mcp_context_server.core.stages.restore import (
     Content,
     is_same,
     read_set,

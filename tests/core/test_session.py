@@ -19,7 +19,7 @@ from mcp_context_server.core.edits import (
     project,
 )
 from mcp_context_server.core.ledger import Ledger
-from mcp_context_server.core.recovery import RecoveryState
+from mcp_context_server.core.recovery.steps import RecoveryState
 from mcp_context_server.core.session import (
     Session,
     fixed_tokens,
@@ -29,7 +29,7 @@ from mcp_context_server.core.session import (
     used_tokens,
 )
 from mcp_context_server.core.status import breakdown, standing
-from mcp_context_server.core.tokens import tally_messages
+from mcp_context_server.core.tokens.estimates import tally_messages
 
 
 def folded(*entries, start: Session | None = None) -> Session:

@@ -10,8 +10,8 @@ from mcp_context_server.core.edits import Queue, standing
 from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import is_result
 from mcp_context_server.core.session import fold, used_tokens
-from mcp_context_server.core.snip import REASONS, Selection, queue_snip, snip, undo_snip
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.snip import REASONS, Selection, queue_snip, snip, undo_snip
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.errors import NothingToUndo
 
 VIEW = conversation("u:hi", "t:900", "a:ok", "u:more", "t:1200", "p:3", "t:2000", "a:done", "u:go")

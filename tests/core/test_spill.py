@@ -9,8 +9,8 @@ from sessions import MOMENT, result_blocks, session_of, turn_for
 
 from mcp_context_server.core.edits import apply
 from mcp_context_server.core.models import lookup
-from mcp_context_server.core.spill import looks_like_base64, spill, spill_appended
-from mcp_context_server.core.tokens import tally_text
+from mcp_context_server.core.stages.spill import looks_like_base64, spill, spill_appended
+from mcp_context_server.core.tokens.estimates import tally_text
 
 FAMILY = lookup("").tokenizer
 

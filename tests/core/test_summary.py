@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timing import seconds
 
-from mcp_context_server.core.outline import sections_of
-from mcp_context_server.core.summary import (
+from mcp_context_server.core.summary.given import (
     Rejected,
     completed,
     missing_from,
     read_summary,
     summary_text,
 )
-from mcp_context_server.core.wording import english, wordings
+from mcp_context_server.core.summary.outline import sections_of
+from mcp_context_server.core.summary.wording import english, wordings
 
 BODY = "Everything that was asked and done, in enough words to count."
 NINE = "\n".join(f"{n}. {title}:\n   {BODY}" for n, title in enumerate(english().sections, 1))

@@ -3,10 +3,10 @@
 import pytest
 from conversations import assistant, call, conversation, image, result, text, user
 
-from mcp_context_server.core.overflow import Overflow, read_overflow
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.summary_input import Shown, flattened, shrunk, without_media
-from mcp_context_server.core.tokens import tally_messages
+from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
+from mcp_context_server.core.summary.shown import Shown, flattened, shrunk, without_media
+from mcp_context_server.core.tokens.estimates import tally_messages
 
 POLICY = Policy()
 FAMILY = "claude"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.text_price import KINDS, TextPrice
+from mcp_context_server.core.tokens.text_price import KINDS, TextPrice
 
 EACH_KIND = TextPrice.of_kinds({kind: 1.0 for kind in KINDS})
 LETTERS = TextPrice.of_kinds({**{kind: 0.0 for kind in KINDS}, "letter": 0.25})

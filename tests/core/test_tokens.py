@@ -3,7 +3,7 @@ from conversations import assistant, call, conversation, conversations, image, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.tokens import (
+from mcp_context_server.core.tokens.estimates import (
     EMPTY,
     FAMILIES,
     Usage,

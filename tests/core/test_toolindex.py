@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.meanings import BIAS, DIMENSIONS, Meanings, meanings
 from mcp_context_server.core.policy import ToolRanking
-from mcp_context_server.core.toolindex import ToolIndex, ToolText
+from mcp_context_server.core.toolsearch.index import ToolIndex, ToolText
+from mcp_context_server.core.toolsearch.meanings import BIAS, DIMENSIONS, Meanings, meanings
 
 RANKING = ToolRanking()
 

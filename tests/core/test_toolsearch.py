@@ -3,10 +3,10 @@ from conversations import assistant, call, result, text, user
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.catalog import Catalog, register, withdraw
-from mcp_context_server.core.deferral import Deferral, deferral
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.toolsearch import (
+from mcp_context_server.core.toolsearch.catalog import Catalog, register, withdraw
+from mcp_context_server.core.toolsearch.deferral import Deferral, deferral
+from mcp_context_server.core.toolsearch.search import (
     CatalogIndex,
     Found,
     Select,

@@ -5,8 +5,6 @@ from dataclasses import replace
 import pytest
 from conversations import conversation
 
-from mcp_context_server.core.catalog import Catalog, digest
-from mcp_context_server.core.deferral import SearchMode
 from mcp_context_server.core.edits import (
     Compact,
     Configure,
@@ -18,7 +16,9 @@ from mcp_context_server.core.edits import (
     load_entry,
 )
 from mcp_context_server.core.session import Session, fold, used_tokens
-from mcp_context_server.core.toolset import listing_within
+from mcp_context_server.core.toolsearch.catalog import Catalog, digest
+from mcp_context_server.core.toolsearch.deferral import SearchMode
+from mcp_context_server.core.toolsearch.toolset import listing_within
 
 A = {"name": "mcp__a__open", "description": "Open a file. And more.", "server": "a"}
 B = {"name": "mcp__b__ask", "description": "Ask somebody.", "inputSchema": {"type": "object"}}

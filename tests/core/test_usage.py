@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.usage import Usage, normalise_usage
+from mcp_context_server.core.tokens.usage import Usage, normalise_usage
 
 ANTHROPIC = {
     "input_tokens": 6,

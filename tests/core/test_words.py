@@ -2,9 +2,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_context_server.core.spelling import Spelling, is_one_slip
-from mcp_context_server.core.stemmer import stem
-from mcp_context_server.core.words import compounds, parts, squash, terms
+from mcp_context_server.core.toolsearch.spelling import Spelling, is_one_slip
+from mcp_context_server.core.toolsearch.stemmer import stem
+from mcp_context_server.core.toolsearch.words import compounds, parts, squash, terms
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from test_tools import answer
 
 from mcp_context_server.core.edits import Replace
 from mcp_context_server.core.markers import CLEARED
-from mcp_context_server.core.microcompact import microcompact
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.session import fold
-from mcp_context_server.core.spill import spill
-from mcp_context_server.core.turn import turn_of
+from mcp_context_server.core.stages.microcompact import microcompact
+from mcp_context_server.core.stages.spill import spill
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio
@@ -76,7 +76,7 @@ class TestClearing:
 
 
 async def test_handles_survive_a_restart(tmp_path):
-    from mcp_context_server.service import ContextService
+    from mcp_context_server.service.sessions import ContextService
     from mcp_context_server.stores.sqlite import SQLiteStore
 
     def fresh() -> ContextService:

@@ -8,7 +8,7 @@ from sessions import turn_for
 from test_tools import answer, service
 
 from mcp_context_server.core.pipeline import plan
-from mcp_context_server.core.spill import spill
+from mcp_context_server.core.stages.spill import spill
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,8 @@ from mcp_context_server.core.edits import apply
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.spill import spill
-from mcp_context_server.core.summary_input import without_media
+from mcp_context_server.core.stages.spill import spill
+from mcp_context_server.core.summary.shown import without_media
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from test_tools import answer, service
 from mcp_context_server.core.messages import cut_points
 from mcp_context_server.core.pipeline import STAGES, plan
 from mcp_context_server.core.rules import repair, validate
-from mcp_context_server.core.snip import Selection, snip
+from mcp_context_server.core.stages.snip import Selection, snip
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio

@@ -16,13 +16,13 @@ from sessions import MOMENT, session_of, turn_for
 from test_tools import answer, service
 
 from mcp_context_server.core.caching import clearing_cost
-from mcp_context_server.core.microcompact import microcompact
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import fold
+from mcp_context_server.core.stages.microcompact import microcompact
+from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.status import standing
-from mcp_context_server.core.turn import turn_of
 from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,8 @@ from sessions import turn_for
 
 from mcp_context_server.core.messages import is_thinking
 from mcp_context_server.core.pipeline import plan
-from mcp_context_server.core.snip import Selection, snip
-from mcp_context_server.core.summary_input import without_media
+from mcp_context_server.core.stages.snip import Selection, snip
+from mcp_context_server.core.summary.shown import without_media
 
 pytestmark = pytest.mark.anyio
 

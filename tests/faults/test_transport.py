@@ -11,8 +11,8 @@ from mcp import Client
 from test_compacting import GOOD, compactor, opened
 from test_tools import answer, service
 
-from mcp_context_server.compacting import Asked
 from mcp_context_server.server import build_server
+from mcp_context_server.service.compacting import Asked
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ from panel.recorded import HOSTILE, hostile
 
 from mcp_context_server.panel.app import PANEL_URI
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio

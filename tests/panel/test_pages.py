@@ -10,10 +10,10 @@ from click.testing import CliRunner
 from mcp.server import apps as sdk
 from panel.recorded import HOSTILE, KEY, hostile, session
 
-from mcp_context_server import apps
 from mcp_context_server.cli import main
 from mcp_context_server.errors import InvalidInput
-from mcp_context_server.inspection import Inspection, inspect
+from mcp_context_server.inspection.reading import Inspection, inspect
+from mcp_context_server.panel import extension as apps
 from mcp_context_server.panel import page, page_policy, report
 from mcp_context_server.panel.files import write_report
 from mcp_context_server.panel.pages import inert

@@ -12,7 +12,7 @@ from serving.harness import serving
 
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.server import build_server
-from mcp_context_server.service import ContextService, Opening
+from mcp_context_server.service.sessions import ContextService, Opening
 from mcp_context_server.stores.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,7 @@ from panel.contrast import least_contrast
 from panel.recorded import HOSTILE, hostile, session
 from transcripts.claude import lines, user
 
-from mcp_context_server.inspection import inspect
+from mcp_context_server.inspection.reading import inspect
 from mcp_context_server.panel.files import write_report
 
 pytestmark = pytest.mark.anyio

@@ -5,9 +5,9 @@ import pytest
 from conversations import conversation
 from serving.harness import MODERN, piped, serving
 
-from mcp_context_server.compacting import Compactor
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.server import build_server, build_service
+from mcp_context_server.service.compacting import Compactor
 from mcp_context_server.settings import Settings
 from mcp_context_server.stores.memory import MemoryStore
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 
-from mcp_context_server.core.images import image_size
 from mcp_context_server.core.messages import Block, is_result, result_text
 from mcp_context_server.core.rules.blocks import SERVER_CALL, check_blocks, fits
 from mcp_context_server.core.rules.breakpoints import check_breakpoints
@@ -16,6 +15,7 @@ from mcp_context_server.core.rules.naming import Names
 from mcp_context_server.core.rules.request import list_of, object_of, text_of
 from mcp_context_server.core.rules.thinking import check_sealed_parts
 from mcp_context_server.core.rules.tools import check_references
+from mcp_context_server.core.tokens.images import image_size
 
 
 def mend_blocks(draft: Draft) -> Draft:

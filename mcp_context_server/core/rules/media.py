@@ -4,8 +4,8 @@ import base64
 import binascii
 from collections.abc import Iterator, Mapping
 
-from mcp_context_server.core.images import base64_data, image_size, pdf_pages
 from mcp_context_server.core.rules.request import Fault, Request, Site, Wire, list_of, object_of
+from mcp_context_server.core.tokens.images import base64_data, image_size, pdf_pages
 
 IMAGE_FORMATS: Mapping[str, tuple[int, bytes]] = {
     "image/jpeg": (0, b"\xff\xd8\xff"),

@@ -17,19 +17,19 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mcp_context_server.core.digest import Digest, digest, todos
 from mcp_context_server.core.edits import Entry, Remember, load_entry, standing_of
-from mcp_context_server.core.index import index_lines
 from mcp_context_server.core.markers import neutralise
-from mcp_context_server.core.memory import Mark, SessionMemory, remembered
-from mcp_context_server.core.memory_drawing import draw
+from mcp_context_server.core.memory.drawing import draw
+from mcp_context_server.core.memory.notes import Mark, SessionMemory, remembered
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.redact import redact
+from mcp_context_server.core.summary.digest import Digest, digest, todos
+from mcp_context_server.core.summary.index import index_lines
+from mcp_context_server.core.summary.wording import wording_for
+from mcp_context_server.core.summary.working_set import weighed_set
 from mcp_context_server.core.text import clipped, one_line, third_of_chars
-from mcp_context_server.core.wording import wording_for
-from mcp_context_server.core.working_set import weighed_set
 from mcp_context_server.hosts.hooks.state import State
 from mcp_context_server.settings import Settings, from_environment
 from mcp_context_server.stores.urls import sqlite_path

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mcp_context_server.core.usage import normalise_usage
+from mcp_context_server.core.tokens.usage import normalise_usage
 from mcp_context_server.hosts.hooks.figures import Figures, Level, figures
 from mcp_context_server.hosts.hooks.state import State
 from mcp_context_server.hosts.hooks.tail import as_object, reading

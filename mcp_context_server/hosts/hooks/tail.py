@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from mcp_context_server.core.text import third_of_chars
-from mcp_context_server.core.usage import SYNTHETIC_MODEL, Usage, normalise_usage
+from mcp_context_server.core.tokens.usage import SYNTHETIC_MODEL, Usage, normalise_usage
 
 Record = dict[str, Any]
 

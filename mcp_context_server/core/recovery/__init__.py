@@ -1,0 +1,1 @@
+"""A provider's refusal: read, understood, and answered with the next step."""

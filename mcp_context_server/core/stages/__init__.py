@@ -1,0 +1,1 @@
+"""The stages: each one looks at a turn and plans an edit, or none."""

@@ -1,0 +1,1 @@
+"""Summaries: what a conversation told, written down without a model or by one and checked."""

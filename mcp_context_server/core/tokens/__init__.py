@@ -1,0 +1,1 @@
+"""What content costs in tokens: estimated, reported, and one corrected by the other."""

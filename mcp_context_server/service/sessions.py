@@ -1,0 +1,582 @@
+"""The use cases: load a session, decide in the core, append what was decided.
+
+Everything that awaits for a decision's sake awaits here. A session is folded once
+and kept; a call reads only the entries that came since, in whatever process they
+were written.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import partial
+from random import random
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+import anyio
+from pydantic import ValidationError
+
+from mcp_context_server.core.aspects import ALL, aspects_of, title_of
+from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
+from mcp_context_server.core.intake import (
+    Intake,
+    refuse_doubles,
+    spilled_by,
+    take_in,
+    with_ids,
+    with_usage,
+)
+from mcp_context_server.core.memory.notes import taken_over
+from mcp_context_server.core.messages import Message, Messages
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.recall import (
+    Found,
+    joined,
+    original_text,
+    page,
+    query_words,
+    ranked,
+    search,
+)
+from mcp_context_server.core.session import Session, fold, fold_all
+from mcp_context_server.core.stages.spill import spill_appended
+from mcp_context_server.core.stages.turn import Kind, Moment
+from mcp_context_server.core.toolsearch.deferral import AUTO, SearchMode
+from mcp_context_server.errors import (
+    CountUnavailable,
+    InvalidInput,
+    ReferenceNotFound,
+    SessionNotFound,
+    TranscriptUnreadable,
+    VersionConflict,
+)
+from mcp_context_server.files import FileReader
+from mcp_context_server.keeping.catalogs import Catalogs
+from mcp_context_server.keeping.checkpoints import Checkpoints, is_due
+from mcp_context_server.keeping.receipts import digest_of, receipt_of, redeemed
+from mcp_context_server.keeping.resident import KeptSessions, Live
+from mcp_context_server.keeping.views import VIEWS_SHARE, GivenViews
+from mcp_context_server.ports import (
+    Clock,
+    Countable,
+    HookRunner,
+    MemoryFiles,
+    Numbered,
+    Receipt,
+    SessionIds,
+    SessionRecord,
+    SessionStore,
+    Stored,
+    TokenCounter,
+    no_hooks,
+)
+from mcp_context_server.service.aside import aside
+from mcp_context_server.service.changes import Changes
+from mcp_context_server.service.following import Following
+
+if TYPE_CHECKING:
+    from mcp_context_server.answers import Estimable, Method
+    from mcp_context_server.results import Recalled, TokenEstimate
+
+logger = logging.getLogger(__name__)
+
+CACHE_BYTES = 256_000_000
+"""What folded sessions may take in memory; any other is read again when it is asked for."""
+
+WORDS_ASKED = 32
+"""Most words of a query that the store narrows the places down by; all of them are checked."""
+
+ENTRIES_READ = 1_000
+"""Most entries that a search reads at a time."""
+
+CALL_LOOKBACK = 16
+"""Entries before a result among which its call is looked for, to tell its tool."""
+
+WRITE_ATTEMPTS = 100
+"""How often a write is tried when other processes get in between."""
+
+RETRY_SECONDS = 0.002
+"""By how much more, at most, each of the first attempts waits for the others."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What `session_open` was given."""
+
+    session_id: str | None = None
+    principal: str = ""
+    kind: Kind = "main"
+    parent_id: str | None = None
+    configure: Configure = field(default_factory=Configure)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What `recall` was asked for: a reference, or words to look for."""
+
+    reference: str = ""
+    query: str = ""
+    limit: int = 5
+    offset: int = 0
+    max_tokens: int = 0
+
+
+@dataclass(slots=True)
+class ContextService:
+    """The server's use cases over one store."""
+
+    store: SessionStore
+    clock: Clock
+    new_id: SessionIds
+    policy: Policy = field(default_factory=Policy)
+    """Where sessions start from; each may override it."""
+    default_model: str = ""
+    search_mode: SearchMode = AUTO
+    """When tools are deferred."""
+    files: FileReader = field(default_factory=FileReader)
+    counters: Sequence[TokenCounter] = ()
+    """Who is asked for exact counts; the first that serves the model."""
+    views: GivenViews = field(init=False)
+    catalogs: Catalogs = field(init=False)
+    memory_files: MemoryFiles | None = None
+    """Where session memories are mirrored, if anywhere."""
+    changes: Changes = field(default_factory=Changes)
+    """Who is told what changes."""
+    hooks: HookRunner = no_hooks
+    """The commands that run at a session's start and around its compactions."""
+    _following: Following = field(init=False)
+    cache_bytes: int = CACHE_BYTES
+    """What sessions and views kept in memory may take together."""
+    _checkpoints: Checkpoints = field(init=False)
+    _kept: KeptSessions = field(init=False)
+    _locks: WeakValueDictionary[str, anyio.Lock] = field(
+        default_factory=WeakValueDictionary[str, anyio.Lock]
+    )
+
+    def __post_init__(self) -> None:
+        self._following = Following(self.store)
+        self.catalogs = Catalogs(self.store)
+        self._checkpoints = Checkpoints(self.store, self._blank())
+        given_bytes = self.cache_bytes // VIEWS_SHARE
+        self.views = GivenViews(given_bytes)
+        self._kept = KeptSessions(self.cache_bytes - given_bytes)
+
+    def now(self) -> str:
+        """The time as ISO 8601, to the second."""
+        return self.moment().iso or ""
+
+    def moment(self) -> Moment:
+        """The time."""
+        seconds = self.clock()
+        told = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return Moment(seconds=seconds, iso=told)
+
+    async def open(self, opening: Opening) -> tuple[Live, bool]:
+        """Open a session, or go on with the one of that id; whether it is new comes second."""
+        session_id = opening.session_id or self.new_id()
+        self._check(opening.configure)
+        parent = None
+        if opening.parent_id is not None:
+            parent = await self.load(opening.parent_id, opening.principal)
+        created = await self.store.create(self._record(session_id, opening))
+        if created:
+            self.changes.announce(opening.principal, session_id, ALL)
+        told = opening.configure.model_copy(update={"at": self.now()})
+        if opening.configure.model_dump(exclude_none=True, exclude={"type"}):
+            live = await self.write(session_id, opening.principal, _just(told))
+        else:
+            live = await self.load(session_id, opening.principal)
+        if created and parent is not None and opening.kind == "main":
+            live = await self._taken_over(live, parent)
+        return await self._started(live) if created else live, created
+
+    async def _taken_over(self, live: Live, parent: Live) -> Live:
+        """The new session with a copy of its parent's memory."""
+        record, memory = live.record, parent.session.memory
+        edits = taken_over(memory, parent.record.session_id, at=self.now())
+
+        async def decide(_: Live) -> Sequence[Entry]:
+            return edits
+
+        return await self.write(record.session_id, record.principal, decide)
+
+    async def _started(self, live: Live) -> Live:
+        """The new session with what the hooks of its start say, unless a host tells its story."""
+        record = live.record
+        facts = {
+            "session_id": record.session_id,
+            "kind": record.kind,
+            "parent_id": record.parent_id,
+        }
+        said = await self.hooks("session_start", facts)
+        if not said or live.session.settings.transcript:
+            return live
+        from mcp_context_server.core.stages.compaction import put_in
+
+        messages = tuple(
+            put_in(f"session_start.{n}", "hook", text) for n, text in enumerate(said, 1)
+        )
+        live, _ = await self.append(record.session_id, record.principal, messages)
+        return live
+
+    async def ensure(self, opening: Opening) -> Live:
+        """The session of that id, opened where it is not there yet."""
+        try:
+            return await self.load(opening.session_id or "", opening.principal)
+        except SessionNotFound:
+            live, _ = await self.open(opening)
+            return live
+
+    async def load(self, session_id: str, principal: str) -> Live:
+        """A session as it stands now. Raises `SessionNotFound`, also for another's."""
+        live = self._kept.get(session_id)
+        session = live.session if live else await self._checkpoints.resumed(session_id)
+        stored = await self.store.read(session_id, after=session.version if session else 0)
+        if stored.record.principal != principal:
+            raise SessionNotFound(session_id)
+        if session and (
+            stored.version < session.version or (live and live.record != stored.record)
+        ):
+            # It was deleted meanwhile, and another opened under its id.
+            session, stored = None, await self.store.read(session_id)
+        known = Live(stored.record, session) if session else None
+        return await self._caught_up(known, stored)
+
+    async def announce_from_elsewhere(self, session_id: str, principal: str) -> None:
+        """Tell who listens here of what another process wrote; read only where someone does."""
+        if not self.changes.is_heard(principal):
+            return
+        if session_id not in self._kept:
+            self.changes.announce(principal, session_id, ALL)
+            return
+        try:
+            await self.load(session_id, principal)
+        except SessionNotFound:
+            self.changes.announce(principal, session_id, ("sessions",))
+
+    async def write(
+        self,
+        session_id: str,
+        principal: str,
+        decide: Callable[[Live], Awaitable[Sequence[Entry]]],
+        *,
+        expected_version: int | None = None,
+        receipt: Callable[[int], Receipt] | None = None,
+    ) -> Live:
+        """Append what `decide` makes of the session as it stands; nothing, if it makes nothing.
+
+        Where another writer got in between, it is decided again on what stands then; with
+        an `expected_version` that is a `VersionConflict` instead. `receipt` makes what is
+        kept with the entries, given the version after them.
+        """
+        async with self._locks.setdefault(session_id, anyio.Lock()):
+            for attempt in range(WRITE_ATTEMPTS):
+                live = await self.load(session_id, principal)
+                version = live.session.version
+                if expected_version is not None and version != expected_version:
+                    raise VersionConflict(session_id, expected_version, version)
+                entries = await decide(live)
+                if not entries:
+                    return live
+                try:
+                    kept = receipt(version + len(entries)) if receipt else None
+                    await self.store.append(session_id, entries, version=version, receipt=kept)
+                except VersionConflict:
+                    if attempt + 1 == WRITE_ATTEMPTS:
+                        raise
+                    await anyio.sleep(random() * RETRY_SECONDS * min(attempt, 20))
+                else:
+                    return await self._appended(live, entries)
+        raise AssertionError  # the loop returns or raises
+
+    async def follow(self, live: Live) -> Live:
+        """The session with what its host's transcript has told since the last look."""
+        record = live.record
+        if self._following.is_current(record.session_id, live.session):
+            return live
+
+        async def decide(current: Live) -> Sequence[Entry]:
+            return await self._following.news(record.session_id, current.session)
+
+        try:
+            return await self.write(record.session_id, record.principal, decide)
+        except TranscriptUnreadable as error:
+            # What is known goes on; status tells what is not.
+            logger.warning("session %s: %s", record.session_id, error)
+            return replace(live, notice=str(error))
+
+    async def append(
+        self,
+        session_id: str,
+        principal: str,
+        messages: Messages,
+        *,
+        usage: Mapping[str, Any] | None = None,
+        expected_version: int | None = None,
+        key: str = "",
+    ) -> tuple[Live, Intake]:
+        """Append messages, mended where they are not legal; those known already are passed over.
+
+        Oversized results are spilled at once: nothing of them was sent or cached yet. With a
+        `key` the same append is applied once, however often it comes, and answered the same.
+        """
+        refuse_doubles(messages)
+        intake, digest = Intake((), ()), digest_of(messages, usage) if key else ""
+
+        async def decide(live: Live) -> Sequence[Entry]:
+            nonlocal intake
+            if key and (answer := await self.store.receipt(session_id, key)) is not None:
+                intake = redeemed(key, digest, answer)
+                return ()
+            intake = await self._intake(live, messages, usage)
+            fresh, now = intake.entries, self.moment()
+            edits = await aside(len(fresh), spill_appended, live.session, fresh, now)
+            intake = replace(intake, entries=(*intake.entries, *edits), spilled=spilled_by(edits))
+            return intake.entries
+
+        def receipt(version: int) -> Receipt:
+            return receipt_of(key, digest, intake, version)
+
+        try:
+            live = await self.write(
+                session_id,
+                principal,
+                decide,
+                expected_version=expected_version,
+                receipt=receipt if key else None,
+            )
+        except VersionConflict:
+            live = await self.load(session_id, principal)
+            answer = await self.store.receipt(session_id, key) if key else None
+            if answer is None:
+                raise
+            intake = redeemed(key, digest, answer)
+        _read_ahead(intake.entries, live.session.policy)
+        return live, intake
+
+    async def recall(self, live: Live, wanted: Wanted) -> Recalled:
+        """An original in pages, or the places where words occur. Raises `ReferenceNotFound`."""
+        from mcp_context_server import results
+
+        if bool(wanted.reference) == bool(wanted.query.strip()):
+            message = "Give one of `reference`, `message_id` and `query`."
+            raise InvalidInput(message)
+        if wanted.query:
+            return await self._searched(live, wanted)
+        session_id = live.record.session_id
+        found = await self.store.find(session_id, [wanted.reference])
+        if wanted.reference not in found:
+            raise ReferenceNotFound(session_id, wanted.reference)
+        message = original_of(found[wanted.reference][1], wanted.reference)
+        tokens = wanted.max_tokens or live.session.policy.recall_page_tokens
+        text = original_text(message, wanted.reference)
+        part = page(text, offset=wanted.offset, max_tokens=tokens, family=live.session.family)
+        return results.Recalled(
+            session_id=session_id,
+            content=part.content,
+            next_offset=part.next_offset,
+            total=part.total,
+        )
+
+    async def estimate(
+        self, live: Live, what: Estimable, *, model: str, method: Method, exact: bool
+    ) -> TokenEstimate:
+        """How many tokens something takes. Raises `InvalidInput` unless one thing is given.
+
+        With `exact`, the model's own tokenizer is asked; where it can't be, the estimate
+        comes back with the reason.
+        """
+        # What shapes answers is loaded with the first of them: start-up waits for less.
+        from mcp_context_server import answers
+
+        given = [name for name in what.__slots__ if getattr(what, name)]
+        if len(given) != 1:
+            message = "Give one of `text`, `messages`, `tools` and `path`."
+            raise InvalidInput(message)
+        text = await self.files.read(what.path) if what.path else what.text
+        what, model = replace(what, text=text), model or live.session.model
+        factor = live.session.calibration.factor if model == live.session.model else 1.0
+        estimated = answers.estimate_of(live.record.session_id, what, model, method, factor=factor)
+        if not exact:
+            return estimated
+        try:
+            exactly = await self._count(answers.countable_of(what, model))
+            return answers.counted(estimated, exactly)
+        except CountUnavailable as problem:
+            return answers.uncounted(estimated, problem)
+
+    async def _count(self, what: Countable) -> int:
+        """An exact count. Raises `CountUnavailable`."""
+        counter = next((each for each in self.counters if each.serves(what.model)), None)
+        if counter is None:
+            named = f"of {what.model!r}" if what.model else "of a model that nobody named"
+            message = f"the tokenizer {named} can't be asked here."
+            raise CountUnavailable(message)
+        return await counter.count(what)
+
+    async def _searched(self, live: Live, wanted: Wanted) -> Recalled:
+        from mcp_context_server import results
+
+        found = await self._found(live, wanted.query)
+        shown = found[wanted.offset : wanted.offset + wanted.limit]
+        more = wanted.offset + len(shown)
+        return results.Recalled(
+            session_id=live.record.session_id,
+            hits=tuple(results.hit_of(hit) for hit in await self._referable(live, shown)),
+            next_offset=more if more < len(found) else None,
+            total=len(found),
+        )
+
+    async def _found(self, live: Live, query: str) -> list[Found]:
+        """Every place where the words of a query stand, best first."""
+        session_id, family = live.record.session_id, live.session.family
+        places = await self.store.passages(session_id, query_words(query)[:WORDS_ASKED])
+        found: list[Found] = []
+        for run in joined(places, gap=CALL_LOOKBACK, most=ENTRIES_READ):
+            # A result's tool is told by its call, which stands shortly before it.
+            first = max(1, run.start - CALL_LOOKBACK)
+            stored = await self.store.read(session_id, after=first - 1, until=run.stop - 1)
+            hits = search(stored.entries, query, family=family)
+            found += [hit for hit in hits if hit.sequence in run]
+        return ranked(found)
+
+    async def _referable(self, live: Live, hits: Sequence[Found]) -> list[Found]:
+        """The hits by references that open them: a call's id opens its first result only."""
+        stored = await self.store.find(live.record.session_id, {hit.reference for hit in hits})
+        firsts = {reference: sequence for reference, (sequence, _) in stored.items()}
+        return [
+            hit
+            if firsts.get(hit.reference) == hit.sequence
+            else replace(hit, reference=hit.message_id)
+            for hit in hits
+        ]
+
+    async def _intake(
+        self, live: Live, messages: Messages, usage: Mapping[str, Any] | None
+    ) -> Intake:
+        """The entries that these messages make, without those the session has already."""
+        places = {f"m{live.session.version + n}" for n in range(1, len(messages) + 1)}
+        given = {message.id for message in messages if message.id}
+        calls = {call for message in messages for call in message.calls}
+        found = await self.store.find(live.record.session_id, given | places | calls)
+        fresh = tuple(message for message in messages if not _is_known(message, found))
+        named = with_ids(fresh, version=live.session.version, taken=found)
+        entries = with_usage(named, usage) if usage else named
+        take = partial(take_in, live.session, entries, taken=calls & set(found))
+        intake = await aside(len(entries), take)
+        ids = iter(named)
+        all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
+        known = tuple(message.id for message in messages if message.id in found)
+        return replace(intake, message_ids=all_ids, known=known)
+
+    def _check(self, configure: Configure) -> None:
+        """Raises for a policy or a transcript that can't be, before anything is written."""
+        if configure.transcript:
+            self._following.check(configure.transcript, configure.transcript_format or "auto")
+        try:
+            Policy.model_validate(
+                {**self.policy.model_dump(exclude_unset=True), **(configure.policy or {})}
+            )
+        except ValidationError as error:
+            raise InvalidInput(_refused(error)) from error
+
+    def _record(self, session_id: str, opening: Opening) -> SessionRecord:
+        return SessionRecord(
+            session_id=session_id,
+            principal=opening.principal,
+            kind=opening.kind,
+            parent_id=opening.parent_id,
+            created_at=self.now(),
+        )
+
+    async def _appended(self, live: Live, entries: Sequence[Entry]) -> Live:
+        """The session after a write of ours, without reading it back."""
+        version = live.session.version
+        numbered = tuple(enumerate(entries, start=version + 1))
+        return await self._caught_up(live, Stored(live.record, version + len(entries), numbered))
+
+    async def _caught_up(self, known: Live | None, stored: Stored) -> Live:
+        """The session with what was written since it was known, whoever wrote it.
+
+        This is where every durable write comes by, and so where who listens is told.
+        """
+        entries = [entry for _, entry in stored.entries]
+        if known and any(isinstance(entry, Undo) for entry in entries):
+            self.views.forget(stored.record.session_id)
+            live = await self._keep(None, await self.store.read(stored.record.session_id))
+        else:
+            live = await self._keep(known, stored)
+        if known and entries and self.changes.is_heard(live.record.principal):
+            is_renamed = title_of(known.session) != title_of(live.session)
+            changed = aspects_of(entries, is_renamed=is_renamed)
+            self.changes.announce(live.record.principal, live.record.session_id, changed)
+        return live
+
+    async def _keep(self, known: Live | None, stored: Stored) -> Live:
+        """Fold what was read onto what is known, and keep the result as the newest."""
+        session_id = stored.record.session_id
+        batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
+        if known is None:
+            entries = [entry for _, entry in stored.entries]
+            session = fold_all(self._blank(), entries, batches=batches)
+        elif stored.entries:
+            session = fold(known.session, stored.entries, version=stored.version, batches=batches)
+        else:
+            session = known.session
+        live = Live(stored.record, session)
+        for gone in self._kept.put(live):
+            self._following.forget(gone)
+        if is_due(stored.entries):
+            await self._checkpoints.keep(session_id, session)
+        return live
+
+    def _blank(self) -> Session:
+        return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
+    """Gather what a compaction will ask of these messages, so that it has less to do at once."""
+    from mcp_context_server.core.summary.extract import warm
+
+    messages = (entry for entry in entries if isinstance(entry, Message))
+    warm(messages, policy.names_passage_chars, policy.names_old_passage_chars)
+
+
+def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:
+    async def decide(_: Live) -> Sequence[Entry]:
+        return (entry,)
+
+    return decide
+
+
+def _is_known(message: Message, found: Mapping[str, Numbered]) -> bool:
+    """Whether the session has this very message. Raises `InvalidInput` where it differs."""
+    if not message.id or message.id not in found:
+        return False
+    if original_of(found[message.id][1], message.id).wire() == message.wire():
+        return True
+    text = (
+        f"The session has another message with the id {message.id!r}; nothing was appended. "
+        "Give each message an id of its own, or none."
+    )
+    raise InvalidInput(text)
+
+
+def _refused(error: ValidationError) -> str:
+    """What is wrong with overrides of the policy, and what to give instead."""
+    first = error.errors(include_url=False)[0]
+    name = ".".join(map(str, first["loc"]))[:NAME_CHARS]
+    wrong = f"{first['msg']}."
+    if first["type"] == "extra_forbidden":
+        nearest = get_close_matches(name, Policy.model_fields, n=1)
+        hint = f" Did you mean `{nearest[0]}`?" if nearest else ""
+        wrong = f"there is no such number.{hint}"
+    return f"policy.{name}: {wrong} All are told in docs/reference/policy.md."
+
+
+NAME_CHARS = 100
+"""How much of a name that is refused is repeated."""
