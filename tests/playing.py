@@ -1,6 +1,5 @@
 """Playing a page: its commands are run one after another, as a reader would run them."""
 
-import os
 import re
 import shlex
 import signal

@@ -595,3 +595,19 @@ async def test_an_odd_definition_is_kept_counted_found_and_stored(tmp_path, case
 async def test_a_definition_beyond_all_measure_is_refused(client):
     for tool in ({"name": "a", "description": "x" * 500_000}, {"name": "a", "x": nested(80)}):
         assert "levels deep" in await refusal(client, "register_tools", tools=[tool])
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_tools_that_were_deleted_with_another_session_are_registered_anew():
+    shared = service()
+    async with Client(build_server(shared)) as client:
+        for id in ("one", "two"):
+            await answer(client, "session_open", session_id=id)
+        tools = [{"name": "look", "description": "Look up.", "input_schema": {"type": "object"}}]
+        await answer(client, "register_tools", session_id="one", tools=tools)
+        await shared.store.delete("one")
+        told = await answer(client, "register_tools", session_id="two", tools=tools)
+        assert told["total"] == 1
+        await shared.store.read("two")
+        found = await answer(client, "tool_search", session_id="two", query="look")
+        assert found["matches"] == ["look"]
