@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any
@@ -482,12 +483,7 @@ class ContextService:
                 {**self.policy.model_dump(exclude_unset=True), **(configure.policy or {})}
             )
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            message = (
-                f"policy.{place}: {first['msg']}. The names are those of the policy reference."
-            )
-            raise InvalidInput(message) from error
+            raise InvalidInput(_refused(error)) from error
 
     def _record(self, session_id: str, opening: Opening) -> SessionRecord:
         return SessionRecord(
@@ -569,3 +565,19 @@ def _is_known(message: Message, found: Mapping[str, Numbered]) -> bool:
         "Give each message an id of its own, or none."
     )
     raise InvalidInput(text)
+
+
+def _refused(error: ValidationError) -> str:
+    """What is wrong with overrides of the policy, and what to give instead."""
+    first = error.errors(include_url=False)[0]
+    name = ".".join(map(str, first["loc"]))[:NAME_CHARS]
+    wrong = f"{first['msg']}."
+    if first["type"] == "extra_forbidden":
+        nearest = get_close_matches(name, Policy.model_fields, n=1)
+        hint = f" Did you mean `{nearest[0]}`?" if nearest else ""
+        wrong = f"there is no such number.{hint}"
+    return f"policy.{name}: {wrong} All are told in docs/reference/policy.md."
+
+
+NAME_CHARS = 100
+"""How much of a name that is refused is repeated."""

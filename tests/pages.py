@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +67,7 @@ def _slug(heading: str) -> str:
 
 
 def pages() -> Iterator[Page]:
-    """README, changelog, and everything below `docs/`."""
-    for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))):
+    """README, changelog, and everything below `docs/` and `examples/`."""
+    below = ((ROOT / place).rglob("*.md") for place in ("docs", "examples"))
+    for path in sorted((*ROOT.glob("*.md"), *chain.from_iterable(below))):
         yield Page(path)

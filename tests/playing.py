@@ -29,7 +29,7 @@ class Play:
             "PATH": f"{programs}:/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "COLUMNS": "100",
-            "PYTHONDONTWRITEBYTECODE": "1",
+            "no_proxy": "127.0.0.1,localhost",
             # Whoever goes out to a network fails at once.
             **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9"),
         }

@@ -3,24 +3,29 @@
 The language of a fenced block says what becomes of it. `sh` is run, in a directory that
 looks like a clone of this repository and with a home of its own; `sh serves` is interrupted
 once it has said something, and `sh needs=…` is left out. `python` is run, or saved where it
-has a `title`; `python part` is only compiled. `json` is parsed. `text` behind `sh` is what
-that printed, where `…` stands for anything.
+has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed.
+`text` behind `sh` is what that printed, where `…` stands for anything.
 """
 
+import ast
 import json
 import re
 import shlex
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
+from calls import answer, service
+from mcp import Client
 from pages import ROOT, Block, Page, pages
 from playing import Play, is_as_told
 
 from mcp_context_server.commands import COMMANDS
 from mcp_context_server.core.policy import Policy
+from mcp_context_server.demo import recording
+from mcp_context_server.server import build_server
 from mcp_context_server.settings import PREFIX, Settings
 from mcp_context_server.tools import definitions
 
@@ -62,7 +67,7 @@ def _played(play: Play, block: Block, output: str) -> str:
         case "python", ():
             return play.run_python(block)
         case "python", ("part",):
-            compile(block.text, "part", "exec")
+            return ""
         case (("python" | "json"), (title,)):
             play.save(block, title.removeprefix("title="))
         case "json", ():
@@ -70,6 +75,33 @@ def _played(play: Play, block: Block, output: str) -> str:
         case "text", ():
             assert is_as_told(block.text, output), output
     return ""
+
+
+PARTS = [page for page in PAGES if any("part" in block.words for block in page.blocks)]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("page", PARTS, ids=named)
+async def test_the_parts_of_a_page_run_one_after_another(page):
+    """They share their names, and a session `s` that holds an hour of work."""
+    server = build_server(service())
+    async with Client(server) as client:
+        opening = {"session_id": "s", "model": "claude-sonnet-4-5", "context_window": 72_000}
+        messages = [message.model_dump(exclude_unset=True) for message in recording()]
+        await answer(client, "session_open", **opening)
+        await answer(client, "append_messages", session_id="s", messages=messages)
+        names = {"ask": partial(answer, client)}
+        for block in page.blocks:
+            if block.words == ("part",):
+                await run_part(block.text, names)
+
+
+async def run_part(source: str, names: dict) -> None:
+    """Run statements that await, as a notebook does."""
+    code = compile(source, "part", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    awaited = eval(code, names)
+    if awaited is not None:
+        await awaited
 
 
 def test_an_output_is_as_told_where_only_the_open_places_differ():
@@ -114,18 +146,19 @@ def _pages_at(path: Path, place: str) -> list[Path]:
 
 # ── names ────────────────────────────────────────────────────────────────────
 
-ELSEWHERE = frozenset({"ephemeral_1h_input_tokens"})
-"""Names of other programs that the package has no use for."""
-
 
 @cache
 def known_words() -> frozenset[str]:
     """Every word of the package's code, and of what is measured, shown and tested with it."""
+    code = ("*.py", "*.js", "*.toml", "*.json")
     places = (PACKAGE, ROOT / "benchmarks", ROOT / "examples")
-    files = (path for place in places for path in place.rglob("*.[pjt][yso]*"))
-    return frozenset(
-        word for path in files for word in re.findall(r"\w+", path.read_text(encoding="utf-8"))
+    texts = (
+        path.read_text(encoding="utf-8")
+        for place in places
+        for pattern in code
+        for path in place.rglob(pattern)
     )
+    return frozenset(word for text in texts for word in re.findall(r"\w+", text))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -192,6 +225,21 @@ def test_pages_that_messages_of_the_code_name_are_there():
     }
     assert told
     assert [name for name in told if not (ROOT / name).exists()] == []
+
+
+# ── decisions ────────────────────────────────────────────────────────────────
+
+
+def test_decisions_are_numbered_one_after_another_and_say_why_what_and_what_follows():
+    found = sorted((ROOT / "docs/decisions").glob("*.md"))
+    assert [path.name[:4] for path in found] == [f"{n:04}" for n in range(1, len(found) + 1)]
+    for number, path in enumerate(found, 1):
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# {number}. ")
+        parts = re.findall(
+            r"^(Status|\*\*Context|\*\*Decision|\*\*Consequences)", text, re.MULTILINE
+        )
+        assert parts == ["Status", "**Context", "**Decision", "**Consequences"], path.name
 
 
 # ── the glossary ─────────────────────────────────────────────────────────────
