@@ -299,11 +299,12 @@ NO_SIZE_AFTER: Phrases = (
 )
 BYTES_AFTER: Phrases = (r" ?bytes?\b",)
 STATUS_BEFORE: Phrases = (
-    r"(?:argument|exception|exhausted)\W{1,3}$",
+    r"(?:argument|exception|exhausted|upstream|returned|responded(?: with)?)\W{1,3}$",
     r"(?:code|status|http(?:/[\d.]{1,3})?|error)\W{0,3}$",
 )
 STATUS_AFTER: Phrases = (
-    r" (?:rate|status|error|too many|bad|forbidden|payload|request entity|gateway|internal|[-{<])",
+    r" (?:rate|status|error|invalid|resource exhausted|function payload|too many|bad|forbidden)",
+    r" (?:payload|request entity|gateway|internal|[-{<])",
 )
 NEXT_KEY: Phrases = (r"(?: tokens?)? ?[:=] ?\d", r" \d")
 """A word after a number that belongs to the next number: `120000 output=20000`."""
