@@ -136,6 +136,7 @@ RESPONSE: Phrases = (
 ACCESS_TOKEN: Phrases = (r"\b(?:auth|oauth|jwt|csrf|access|bearer|refresh|session|api) ?tokens?\b",)
 
 ELSEWHERE: Phrases = (
+    r"\b(?:pass(?:word|phrase)|file ?name|argument list|record layer)\b[^.;]{0,30} too long",
     r"(?:max(?:imum)?|nesting) (?:nesting )?depth\b",
     "request (?:uri|url|header)",
     "header fields?",
