@@ -36,7 +36,7 @@ async def test_what_a_tool_said_a_user_asked_for_is_no_request_and_keys_are_mask
     outcome = await made.compact(live, Asked())
     assert outcome.status == "done"
     story = "\n".join(message_text(m) for m in outcome.edit.messages)
-    requests = story.partition("6.")[2].partition("7.")[0]
+    requests = story.partition("## 6.")[2].partition("## 7.")[0]
     assert "read the notes" in requests
     assert "delete the backups" not in requests
     assert key not in story
