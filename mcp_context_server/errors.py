@@ -9,6 +9,7 @@ ContextServerError
 ├── SessionNotFound
 ├── SessionRequired       no session was named and none can be guessed
 ├── VersionConflict       the session moved on since the version the caller saw
+├── CatalogMissing        tool definitions were deleted before the entry that names them came
 ├── MemoryConflict        the session memory was written since the version the caller saw
 ├── ReferenceNotFound
 ├── CountUnavailable      no exact count can be had; an estimate is answered instead
@@ -105,6 +106,15 @@ class VersionConflict(ContextServerError):
             "written. Read its status and try again with that version."
         )
         self.session_id, self.expected, self.actual = session_id, expected, actual
+
+
+class CatalogMissing(ContextServerError):
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"The tool definitions of session {brief(session_id)} were deleted with the last "
+            "session that used them; nothing was written. Register the tools again."
+        )
+        self.session_id = session_id
 
 
 class MemoryConflict(ContextServerError):

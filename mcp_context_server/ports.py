@@ -97,7 +97,8 @@ class SessionStore(Protocol):
         """Append at `version`, all or nothing, durably; return the new version.
 
         The receipt is kept with the entries. Raises `SessionNotFound`, or
-        `VersionConflict` where the session moved on.
+        `VersionConflict` where the session moved on, or `CatalogMissing` where an entry
+        names definitions that the store has no longer.
         """
         ...
 
@@ -163,7 +164,11 @@ class SessionStore(Protocol):
         ...
 
     async def put_catalog(self, digest: str, definitions: Sequence[Definition]) -> None:
-        """Keep tool definitions under their digest, once for all sessions, durably."""
+        """Keep tool definitions under their digest, once for all sessions, durably.
+
+        They go with the last session whose entries name them, and those that none names
+        with any session.
+        """
         ...
 
     async def get_catalog(self, digest: str) -> Sequence[Definition] | None:

@@ -42,6 +42,16 @@ class SessionOpened(Result):
     warnings: tuple[str, ...] | None = None
 
 
+class SchemaReminder(BaseModel):
+    """A call of a tool that the model could not see, and the text of a result for it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tool_use_id: str
+    tool: str
+    reminder: str
+
+
 class Appended(Result):
     version: int
     message_ids: tuple[str, ...]
@@ -51,6 +61,8 @@ class Appended(Result):
     repaired: tuple[str, ...] = ()
     known: tuple[str, ...] | None = None
     """Ids of messages that the session had already; they were not added again."""
+    reminders: tuple[SchemaReminder, ...] | None = None
+    """Calls of deferred tools that were not loaded, and what to answer them."""
 
 
 class Cleared(BaseModel):

@@ -595,3 +595,49 @@ async def test_an_odd_definition_is_kept_counted_found_and_stored(tmp_path, case
 async def test_a_definition_beyond_all_measure_is_refused(client):
     for tool in ({"name": "a", "description": "x" * 500_000}, {"name": "a", "x": nested(80)}):
         assert "levels deep" in await refusal(client, "register_tools", tools=[tool])
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_tools_that_were_deleted_with_another_session_are_registered_anew():
+    shared = service()
+    async with Client(build_server(shared)) as client:
+        for id in ("one", "two"):
+            await answer(client, "session_open", session_id=id)
+        tools = [{"name": "look", "description": "Look up.", "input_schema": {"type": "object"}}]
+        await answer(client, "register_tools", session_id="one", tools=tools)
+        await shared.store.delete("one")
+        told = await answer(client, "register_tools", session_id="two", tools=tools)
+        assert told["total"] == 1
+        await shared.store.read("two")
+        found = await answer(client, "tool_search", session_id="two", query="look")
+        assert found["matches"] == ["look"]
+
+
+@pytest.mark.requirement("TOOL-1", "TOOL-3")
+async def test_a_call_of_a_tool_that_is_not_loaded_comes_back_with_its_schema(client):
+    await answer(client, "register_tools", tools=[ASK, *deferred(OPEN, READ)])
+
+    def called(id: str, name: str) -> dict:
+        block = {"type": "tool_use", "id": id, "name": name, "input": {"link": "x"}}
+        return {"role": "assistant", "content": [block]}
+
+    def answered(id: str, **more) -> dict:
+        block = {"type": "tool_result", "tool_use_id": id, "content": "done", **more}
+        return {"role": "user", "content": [block]}
+
+    async def append(*messages: dict) -> list[str]:
+        told = await answer(client, "append_messages", messages=list(messages))
+        return [
+            f"{each['tool_use_id']} {each['tool']}"
+            for each in told.get("reminders", ())
+            if '"url"' in each["reminder"] and "select:" in each["reminder"]
+        ]
+
+    name = OPEN["name"]
+    assert await append({"role": "user", "content": "go"}, called("c1", name)) == [f"c1 {name}"]
+    assert await append(answered("c1", is_error=True)) == [f"c1 {name}"]
+    assert await append(called("c2", "browser_open")) == [f"c2 {name}"]
+    assert await append(answered("c2")) == []
+    assert await append(called("c3", ASK["name"]), answered("c3", is_error=True)) == []
+    await find(client, "select:browser_open")
+    assert await append(called("c4", name)) == []

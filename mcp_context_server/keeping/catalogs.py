@@ -41,9 +41,9 @@ class Catalogs:
     async def put(self, definitions: Sequence[Definition]) -> str:
         """Keep definitions in the store; their digest, by which they are found again."""
         name = digest(definitions)
-        if name not in self._batches:
-            await self._store.put_catalog(name, definitions)
-            self._remember(name, definitions)
+        # Even if it is known here: it may be gone with the last session that used it.
+        await self._store.put_catalog(name, definitions)
+        self._remember(name, definitions)
         return name
 
     async def named_by(self, entries: Iterable[Entry]) -> Batches:

@@ -47,6 +47,7 @@ from mcp_context_server.core.stages.spill import spill_appended
 from mcp_context_server.core.stages.turn import Kind, Moment
 from mcp_context_server.core.toolsearch.deferral import AUTO, SearchMode
 from mcp_context_server.errors import (
+    CatalogMissing,
     CountUnavailable,
     InvalidInput,
     ReferenceNotFound,
@@ -285,7 +286,7 @@ class ContextService:
                 try:
                     kept = receipt(version + len(entries)) if receipt else None
                     await self.store.append(session_id, entries, version=version, receipt=kept)
-                except VersionConflict:
+                except (VersionConflict, CatalogMissing):
                     if attempt + 1 == WRITE_ATTEMPTS:
                         raise
                     await anyio.sleep(random() * RETRY_SECONDS * min(attempt, 20))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from mcp_context_server.core.edits import Entry, references_of
 from mcp_context_server.core.toolsearch.catalog import Definition
-from mcp_context_server.errors import SessionNotFound, VersionConflict
+from mcp_context_server.errors import CatalogMissing, SessionNotFound, VersionConflict
 from mcp_context_server.ports import (
     Checkpoint,
     Holding,
@@ -16,7 +16,7 @@ from mcp_context_server.ports import (
     SessionRecord,
     Stored,
 )
-from mcp_context_server.stores.rows import body_of, refuse_unstorable
+from mcp_context_server.stores.rows import body_of, digests_of, refuse_unstorable
 
 
 @dataclass(slots=True)
@@ -26,6 +26,7 @@ class _Kept:
     entries: list[Entry] = field(default_factory=list[Entry])
     references: dict[str, int] = field(default_factory=dict[str, int])
     receipts: dict[str, str] = field(default_factory=dict[str, str])
+    catalogs: set[str] = field(default_factory=set[str])
     checkpoint: Checkpoint | None = None
     holder: str = ""
     held_until: float = 0.0
@@ -66,6 +67,9 @@ class MemoryStore:
         kept = self._kept(session_id)
         if len(kept.entries) != version:
             raise VersionConflict(session_id, version, len(kept.entries))
+        if not self._catalogs.keys() >= (named := set(digests_of(entries))):
+            raise CatalogMissing(session_id)
+        kept.catalogs |= named
         for sequence, entry in enumerate(entries, start=version + 1):
             for reference in references_of(entry):
                 kept.references.setdefault(reference, sequence)
@@ -99,6 +103,8 @@ class MemoryStore:
         if version is not None and version != actual:
             raise VersionConflict(session_id, version, actual)
         del self._sessions[session_id]
+        used = {digest for kept in self._sessions.values() for digest in kept.catalogs}
+        self._catalogs = {name: tools for name, tools in self._catalogs.items() if name in used}
 
     async def lease(self, session_id: str, holder: str, *, seconds: float) -> str:
         kept, now = self._kept(session_id), time.monotonic()

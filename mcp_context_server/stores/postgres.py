@@ -29,7 +29,12 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from mcp_context_server.core.edits import Entry, entry_type, references_of
 from mcp_context_server.core.toolsearch.catalog import Definition
-from mcp_context_server.errors import SessionNotFound, StoreUnavailable, VersionConflict
+from mcp_context_server.errors import (
+    CatalogMissing,
+    SessionNotFound,
+    StoreUnavailable,
+    VersionConflict,
+)
 from mcp_context_server.ports import (
     Checkpoint,
     Holding,
@@ -42,6 +47,7 @@ from mcp_context_server.stores.notices import CHANNEL, LISTEN, Announcer
 from mcp_context_server.stores.postgres_schema import SCHEMA, NewerSchema, migrate
 from mcp_context_server.stores.rows import (
     body_of,
+    digests_of,
     is_storable,
     json_text,
     key_of,
@@ -337,6 +343,7 @@ def _append_values(
         "firsts": [passage.first for passage in passages],
         "lasts": [passage.last for passage in passages],
         "texts": [passage.text for passage in passages],
+        "digests": digests_of(entries),
         "key": key_of(receipt.key) if receipt else None,
         "answer": receipt.answer if receipt else None,
     }
@@ -362,6 +369,10 @@ WITH moved AS (
     SELECT session_id, p.first, p.last, p.text
     FROM moved, unnest(%(firsts)s::bigint[], %(lasts)s::bigint[], %(texts)s::text[])
         AS p (first, last, text)
+), used AS (
+    INSERT INTO catalog_uses (session_id, digest)
+    SELECT session_id, u.digest FROM moved, unnest(%(digests)s::text[]) AS u (digest)
+    ON CONFLICT DO NOTHING
 ), kept AS (
     INSERT INTO receipts (session_id, key, answer)
     SELECT session_id, %(key)s, %(answer)s FROM moved WHERE %(key)s::text IS NOT NULL
@@ -373,7 +384,12 @@ SELECT principal FROM moved
 async def _append(db: Connection, told: Mapping[str, Any]) -> tuple[int, str]:
     """The new version, and whose session it is."""
     after = told["version"] + told["count"]
-    cursor = await db.execute(_APPEND, told)
+    try:
+        cursor = await db.execute(_APPEND, told)
+    except ForeignKeyViolation as error:
+        if error.diag.constraint_name != "catalog_is_there":
+            raise
+        raise CatalogMissing(told["session_id"]) from error
     moved = await cursor.fetchone()
     if moved is not None:
         return after, moved[0]
@@ -465,10 +481,22 @@ async def _delete(db: Connection, session_id: str, version: int | None) -> None:
         (_known_id(session_id), version),
     )
     if cursor.rowcount == 1:
+        await _drop_unused_catalogs(db)
         return
     cursor = await db.execute("SELECT version FROM sessions WHERE session_id = %s", (session_id,))
     (actual,) = await _one(cursor.fetchone(), session_id)
     raise VersionConflict(session_id, version or 0, actual)
+
+
+async def _drop_unused_catalogs(db: Connection) -> None:
+    """Delete the definitions that no session names; one that is just being named stays."""
+    cursor = await db.execute(
+        "SELECT digest FROM catalogs c"
+        " WHERE NOT EXISTS (SELECT 1 FROM catalog_uses u WHERE u.digest = c.digest)"
+    )
+    for (digest,) in await cursor.fetchall():
+        with suppress(ForeignKeyViolation):
+            await db.execute("DELETE FROM catalogs WHERE digest = %s", (digest,))
 
 
 async def _lease(db: Connection, session_id: str, holder: str, seconds: float) -> str:

@@ -59,6 +59,19 @@ MIGRATIONS: tuple[LiteralString, ...] = (
         body text NOT NULL
     )
     """,
+    """
+    CREATE TABLE catalog_uses (
+        session_id text NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        digest text NOT NULL CONSTRAINT catalog_is_there REFERENCES catalogs,
+        PRIMARY KEY (session_id, digest)
+    );
+    CREATE INDEX uses_of_catalog ON catalog_uses (digest);
+    INSERT INTO catalog_uses
+        SELECT DISTINCT e.session_id, c.digest FROM entries e JOIN catalogs c
+        ON c.digest = CASE e.type WHEN 'register_tools' THEN e.body::json ->> 'digest' END;
+    DELETE FROM catalogs c
+        WHERE NOT EXISTS (SELECT 1 FROM catalog_uses u WHERE u.digest = c.digest)
+    """,
 )
 """Schema changes, oldest first; the table `schema_version` counts those that were made."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from mcp_context_server.core.edits import Entry, dump_entry, load_entry
+from mcp_context_server.core.edits import Entry, RegisterTools, dump_entry, load_entry
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.recall import folded, searchable
 from mcp_context_server.errors import InvalidInput, brief
@@ -24,6 +24,12 @@ def body_of(entry: Entry) -> str:
 def numbered(sequence: int, kind: str, body: str) -> Numbered:
     """The entry that `body_of` wrote, with its sequence number."""
     return sequence, load_entry(kind, cast("dict[str, Any]", json.loads(body)))
+
+
+def digests_of(entries: Sequence[Entry]) -> list[str]:
+    """The digests by which entries name tool definitions, each once."""
+    named = (entry.digest for entry in entries if isinstance(entry, RegisterTools))
+    return list(dict.fromkeys(digest for digest in named if digest))
 
 
 def json_text(data: object) -> str:

@@ -29,7 +29,12 @@ import anyio.to_thread
 
 from mcp_context_server.core.edits import Entry, entry_type, references_of
 from mcp_context_server.core.toolsearch.catalog import Definition
-from mcp_context_server.errors import SessionNotFound, StoreUnavailable, VersionConflict
+from mcp_context_server.errors import (
+    CatalogMissing,
+    SessionNotFound,
+    StoreUnavailable,
+    VersionConflict,
+)
 from mcp_context_server.ports import (
     Checkpoint,
     Holding,
@@ -41,6 +46,7 @@ from mcp_context_server.ports import (
 from mcp_context_server.stores.rows import (
     Passage,
     body_of,
+    digests_of,
     is_storable,
     json_text,
     key_of,
@@ -316,6 +322,7 @@ class _Rows:
     entries: list[tuple[str, int, str, str]]
     originals: list[tuple[str, str, int]]
     passages: tuple[Passage, ...]
+    digests: list[str]
     size_bytes: int
 
     @classmethod
@@ -328,6 +335,7 @@ class _Rows:
             bodies,
             [(session_id, key_of(r), n) for n, entry in numbered for r in references_of(entry)],
             tuple(passages_of(entries, version)),
+            digests_of(entries),
             sum(len(body.encode()) for _, _, _, body in bodies),
         )
 
@@ -341,6 +349,7 @@ def _append(db: sqlite3.Connection, rows: _Rows, receipt: Receipt | None) -> int
         _, actual = _record(db, rows.session_id)
         if actual != rows.version:
             raise VersionConflict(rows.session_id, rows.version, actual)
+        _use_catalogs(db, rows.session_id, rows.digests)
         db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows.entries)
         db.executemany("INSERT OR IGNORE INTO originals VALUES (?, ?, ?)", rows.originals)
         add_passages(db, rows.session_id, rows.passages)
@@ -355,6 +364,15 @@ def _append(db: sqlite3.Connection, rows: _Rows, receipt: Receipt | None) -> int
         if rows.version // INDEX_EVERY != rows.after // INDEX_EVERY:
             _index(db, rows.session_id)
     return rows.after
+
+
+def _use_catalogs(db: sqlite3.Connection, session_id: str, digests: Sequence[str]) -> None:
+    """Note which definitions a session names. Raises `CatalogMissing`."""
+    for digest in digests:
+        found = db.execute("SELECT 1 FROM catalogs WHERE digest = ?", (digest,)).fetchone()
+        if found is None:
+            raise CatalogMissing(session_id)
+        db.execute("INSERT OR IGNORE INTO catalog_uses VALUES (?, ?)", (session_id, digest))
 
 
 def _receipt(db: sqlite3.Connection, session_id: str, key: str) -> str | None:
@@ -467,6 +485,7 @@ def _delete(db: sqlite3.Connection, session_id: str, version: int | None) -> Non
                 (session_id,),
             )
         db.execute("DELETE FROM sessions WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM catalogs WHERE digest NOT IN (SELECT digest FROM catalog_uses)")
     # What was deleted stands in the log until it is written back.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 

@@ -74,6 +74,20 @@ _UPKEEP = """
     CREATE INDEX passages_of_session ON passages (session_id, id)
 """
 
+_CATALOG_USES = """
+    CREATE TABLE catalog_uses (
+        session_id TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE,
+        digest TEXT NOT NULL REFERENCES catalogs,
+        PRIMARY KEY (session_id, digest)
+    ) WITHOUT ROWID;
+    CREATE INDEX uses_of_catalog ON catalog_uses (digest);
+    INSERT OR IGNORE INTO catalog_uses
+        SELECT session_id, json_extract(body, '$.digest') FROM entries
+        WHERE type = 'register_tools'
+        AND json_extract(body, '$.digest') IN (SELECT digest FROM catalogs);
+    DELETE FROM catalogs WHERE digest NOT IN (SELECT digest FROM catalog_uses)
+"""
+
 ENTRIES_READ = 1_600
 """Entries read at a time while their passages are made; whole passages of them."""
 
@@ -101,7 +115,14 @@ def _make_index(db: sqlite3.Connection) -> None:
         )
 
 
-MIGRATIONS: tuple[Migration, ...] = (_SESSIONS, _CATALOGS, _UPKEEP, _make_passages, _make_index)
+MIGRATIONS: tuple[Migration, ...] = (
+    _SESSIONS,
+    _CATALOGS,
+    _UPKEEP,
+    _make_passages,
+    _make_index,
+    _CATALOG_USES,
+)
 """Schema changes, oldest first; `PRAGMA user_version` counts those that were made."""
 
 

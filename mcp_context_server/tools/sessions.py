@@ -1,5 +1,6 @@
 """Tools that open a conversation, add to it, and bring originals back."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from mcp.types import CallToolResult
@@ -7,9 +8,11 @@ from pydantic import Field
 
 from mcp_context_server.answers import thresholds_of
 from mcp_context_server.core.edits import Configure
+from mcp_context_server.core.reminders import reminders
+from mcp_context_server.core.session import Session
 from mcp_context_server.core.status import session_window, standing
 from mcp_context_server.keeping.receipts import key_in
-from mcp_context_server.results import Appended, Recalled, SessionOpened
+from mcp_context_server.results import Appended, Recalled, SchemaReminder, SessionOpened
 from mcp_context_server.service.sessions import Opening, Wanted
 from mcp_context_server.tools.parameters import PATH_CHARS, Count, Name, Objects, SessionId
 from mcp_context_server.tools.surface import (
@@ -106,11 +109,19 @@ async def append_messages(
         spilled=intake.spilled,
         repaired=intake.notes,
         known=intake.known or None,
+        reminders=_reminders(live.session, intake.message_ids) or None,
     )
     count = len(messages) - len(intake.known)
     again = " before" if intake.applied_at else ""
     return answer(
         appended, f"{count} appended{again}; {now.used_tokens:,} tokens in use ({now.state})."
+    )
+
+
+def _reminders(session: Session, message_ids: Sequence[str]) -> tuple[SchemaReminder, ...]:
+    return tuple(
+        SchemaReminder(tool_use_id=found.tool_use_id, tool=found.tool, reminder=found.text)
+        for found in reminders(session, message_ids)
     )
 
 

@@ -229,3 +229,11 @@ def test_a_numbered_read_is_the_same_as_the_file_it_shows():
     assert is_same("     1→def a():\n     2→    return 1\n", disk)
     assert is_same("4\tdef b():\n5\t    return 2", disk)
     assert not is_same("     1→def c():\n", disk)
+
+
+@pytest.mark.requirement("REST-7")
+def test_a_file_that_was_only_touched_has_not_changed():
+    """What a file was read as is compared, never when it was written."""
+    numbered = "".join(f"{n:6}\t{line}\n" for n, line in enumerate(("a = 1", "b = 2"), start=1))
+    assert is_same(numbered, "a = 1\nb = 2\n")
+    assert not is_same(numbered, "a = 1\nb = 3\n")

@@ -3,10 +3,23 @@
 import pytest
 from conversations import call, conversation, result, user
 
-from mcp_context_server.core.edits import Change, Compact, Configure, Mend, Replace, ReportUsage
+from mcp_context_server.core.edits import (
+    Change,
+    Compact,
+    Configure,
+    Mend,
+    RegisterTools,
+    Replace,
+    ReportUsage,
+)
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.recall import query_words
-from mcp_context_server.errors import InvalidInput, SessionNotFound, VersionConflict
+from mcp_context_server.errors import (
+    CatalogMissing,
+    InvalidInput,
+    SessionNotFound,
+    VersionConflict,
+)
 from mcp_context_server.ports import Checkpoint, Receipt, SessionRecord
 from mcp_context_server.server import open_store
 from mcp_context_server.stores.memory import MemoryStore
@@ -215,10 +228,29 @@ async def test_tool_definitions_come_back_under_their_digest(store):
     assert await store.get_catalog("d3") is None
 
 
-async def test_tool_definitions_outlive_the_session_that_brought_them(store):
-    await store.put_catalog("d1", DEFINITIONS)
+@pytest.mark.requirement("STORE-4")
+async def test_tool_definitions_go_with_the_last_session_that_names_them(store):
+    await store.create(SessionRecord(session_id="t"))
+    for digest in ("shared", "own", "nobodys"):
+        await store.put_catalog(digest, DEFINITIONS)
+    await store.append("s", [RegisterTools(digest="own"), RegisterTools()], version=0)
+    await store.append("s", [RegisterTools(digest="shared")], version=2)
+    await store.append("t", [RegisterTools(digest="shared")] * 2, version=0)
     await store.delete("s")
-    assert await store.get_catalog("d1") == DEFINITIONS
+    assert await store.get_catalog("own") is None
+    assert await store.get_catalog("nobodys") is None
+    assert await store.get_catalog("shared") == DEFINITIONS
+    await store.delete("t")
+    assert await store.get_catalog("shared") is None
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_an_entry_that_names_definitions_which_are_gone_is_not_appended(store):
+    with pytest.raises(CatalogMissing):
+        await store.append("s", [user("hi"), RegisterTools(digest="gone")], version=0)
+    assert (await store.read("s")).version == 0
+    await store.put_catalog("gone", DEFINITIONS)
+    assert await store.append("s", [RegisterTools(digest="gone")], version=0) == 1
 
 
 async def test_a_range_of_entries_is_read(store):

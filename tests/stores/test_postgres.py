@@ -1,5 +1,6 @@
 """What is particular to the PostgreSQL store: its connections, and what becomes of them."""
 
+import json
 import socket
 import socketserver
 import threading
@@ -46,6 +47,30 @@ async def test_replicas_that_start_together_make_the_tables_once(url):
         assert db.execute("SELECT version FROM mcp_context.schema_version").fetchall() == [
             (len(MIGRATIONS),)
         ]
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_definitions_of_older_tables_stay_as_long_as_a_session_names_them(url):
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute("CREATE SCHEMA mcp_context")
+        db.execute("SET search_path TO mcp_context, public")
+        db.execute("CREATE TABLE schema_version (version integer NOT NULL)")
+        db.execute("INSERT INTO schema_version VALUES (1)")
+        db.execute(MIGRATIONS[0])
+        db.execute("INSERT INTO catalogs VALUES ('used', '[]'), ('left over', '[]')")
+        db.execute(
+            "INSERT INTO sessions (session_id, principal, kind, created_at, version)"
+            " VALUES ('s', '', 'main', '', 3)"
+        )
+        for n, digest in enumerate(("used", "used", "lost \0"), start=1):
+            body = json.dumps({"type": "register_tools", "digest": digest})
+            row = (n, "register_tools" if n < 3 else "message", body)
+            db.execute("INSERT INTO entries VALUES ('s', %s, %s, %s)", row)
+    store = open_store(url)
+    assert [await store.get_catalog(name) for name in ("used", "left over")] == [(), None]
+    await store.delete("s")
+    assert await store.get_catalog("used") is None
+    await store.aclose()
 
 
 async def test_tables_of_a_newer_version_are_refused(url, store):

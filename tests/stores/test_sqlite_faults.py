@@ -1,5 +1,6 @@
 """What can befall the SQLite file: clear errors, nothing acknowledged lost."""
 
+import json
 import os
 import resource
 import sqlite3
@@ -176,4 +177,30 @@ async def test_a_file_of_the_first_schema_is_brought_up_to_date(tmp_path):
     (held,) = await store.holdings()
     assert held.size_bytes > 40 * 500
     await store.append("s", conversation("u:hi"), version=40)
+    await store.aclose()
+
+
+@pytest.mark.requirement("STORE-4")
+async def test_definitions_of_an_older_file_stay_as_long_as_a_session_names_them(tmp_path):
+    path = tmp_path / "s.db"
+    with sqlite3.connect(path) as db:
+        for migration in MIGRATIONS[:5]:
+            if isinstance(migration, str):
+                db.executescript(migration)
+            else:
+                migration(db)
+        db.execute("PRAGMA user_version = 5")
+        db.executemany("INSERT INTO catalogs VALUES (?, '[]')", [("used",), ("left over",)])
+        db.execute(
+            "INSERT INTO sessions (session_id, principal, kind, created_at, version)"
+            " VALUES ('s', '', 'main', '', 3)"
+        )
+        for n, digest in enumerate(("used", "used", "lost"), start=1):
+            body = json.dumps({"type": "register_tools", "digest": digest})
+            db.execute("INSERT INTO entries VALUES ('s', ?, 'register_tools', ?)", (n, body))
+    db.close()
+    store = SQLiteStore(path)
+    assert [await store.get_catalog(name) for name in ("used", "left over")] == [(), None]
+    await store.delete("s")
+    assert await store.get_catalog("used") is None
     await store.aclose()

@@ -95,6 +95,8 @@ def normalise(error: str) -> str:
     text = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), error)
     text = _ESCAPED_SPACE.sub(" ", unescape(text)).replace("\\", "")
     text = _RANGE.sub(r"at most \1", _CAMEL.sub(" ", text).lower())
+    for english, phrases in words.GLOSSARY:
+        text = _pattern(phrases).sub(f" {english} ", text)
     text = _NOISE.sub(" ", _THOUSANDS.sub("", text))
     text = _DOTTED_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
     text = _CTX.sub(lambda found: "context size" if len(found[0]) > 3 else "context", text)
@@ -151,9 +153,10 @@ def _kind(text: str, status: int | None) -> tuple[Kind, str]:
         return "output_cap", ""
     if is_about_context or _says(text, words.TOO_MANY_MESSAGES) or _is_too_long(text):
         return "input", ""
-    if _says(text, words.BYTES):
+    has_excess = _names_an_excess(text)
+    if _says(text, words.BYTES) and not (has_excess and _says(text, words.TOKENS)):
         return "bytes", ""
-    if _names_an_excess(text):
+    if has_excess:
         return "input", ""
     if status == 413 and not _says(text, words.VALIDATION):
         return "bytes", ""

@@ -11,6 +11,59 @@ BODY = "(?:request|payload|body|entity|content|upload|member|string)"
 
 Phrases = tuple[str, ...]
 
+# ── other languages ──────────────────────────────────────────────────────────
+
+GLOSSARY: tuple[tuple[str, Phrases], ...] = (
+    (
+        "input",
+        (
+            r"\b(?:eingabe|anfrage|entrée|requête|entrada|solicitud)\b",
+            r"ввод\w*|запрос\w*",
+            "入力|プロンプト",
+            "입력|프롬프트",
+        ),
+    ),
+    (
+        "context length",
+        (
+            r"\bkontext(?:länge|fenster|größe)?\b|\b(?:contexte|contexto|contesto)\b",
+            r"контекст\w*",
+            "コンテキスト長?",
+            "컨텍스트(?: 길이)?",
+        ),
+    ),
+    ("tokens", (r"токен\w*", "トークン数?", "토큰")),
+    (
+        "too long",
+        (
+            r"zu (?:lang|groß)\b|trop (?:long|grand)\w*",
+            r"(?:demasiado|muito|troppo) (?:larg|long|lung)\w*",
+            r"слишком (?:длин|больш)\w*",
+            "長すぎ|大きすぎ",
+            "너무 [가-힣]+",
+        ),
+    ),
+    (
+        "exceeds",
+        (
+            r"\b(?:überschreit|überschritt|übersteig)\w*|\bdépass\w*|\b(?:super(?:a|an|ó|ado|ada)|exced\w*|ultrapassa\w*)\b",
+            r"превы[шс]\w*",
+            "超え|超過",
+            "초과",
+        ),
+    ),
+    (
+        "maximum",
+        (
+            r"\b(?:maximal\w*|höchstens|máxim[oa]|maxim(?:um)?ale?|massim[oa])\b",
+            r"максим\w*|лимит\w*|не более",
+            "最大|上限",
+            "최대|한도",
+        ),
+    ),
+)
+"""What an error about size is told with in other languages, by the English for it."""
+
 # ── what is no overflow ──────────────────────────────────────────────────────
 
 RATE: Phrases = (
@@ -83,6 +136,8 @@ RESPONSE: Phrases = (
 ACCESS_TOKEN: Phrases = (r"\b(?:auth|oauth|jwt|csrf|access|bearer|refresh|session|api) ?tokens?\b",)
 
 ELSEWHERE: Phrases = (
+    r"\b(?:pass(?:word|phrase)|file ?name|argument list|record layer)\b[^.;]{0,30} too long",
+    r"(?:max(?:imum)?|nesting) (?:nesting )?depth\b",
     "request (?:uri|url|header)",
     "header fields?",
     "(?:uri|url) too long",
@@ -112,6 +167,7 @@ BELOW_ONE: Phrases = (
 """A server that worked out the output that is left, and found none."""
 
 OUTPUT_CAP: Phrases = (
+    r"maximum output (?:is|of) \d",
     rf"{MAX_TOKENS}\W{{1,4}}\d{{1,9}} ?> ?\d",
     rf"{MAX_TOKENS}(?: \w+){{0,4}} \d{{1,9}} ?> ?\d",
     rf"{MAX_TOKENS}[^.;]{{0,60}}too (?:large|high|big)",
@@ -243,9 +299,13 @@ NO_SIZE_AFTER: Phrases = (
     r" ?(?:seconds?|min|minutes?|hours?|days?|requests?|retries|attempts?|tools?)\b",
 )
 BYTES_AFTER: Phrases = (r" ?bytes?\b",)
-STATUS_BEFORE: Phrases = (r"(?:code|status|http(?:/[\d.]{1,3})?|error)\W{0,3}$",)
+STATUS_BEFORE: Phrases = (
+    r"(?:argument|exception|exhausted|upstream|returned|responded(?: with)?)\W{1,3}$",
+    r"(?:code|status|http(?:/[\d.]{1,3})?|error)\W{0,3}$",
+)
 STATUS_AFTER: Phrases = (
-    r" (?:rate|status|error|too many|bad|forbidden|payload|request entity|gateway|internal|[-{<])",
+    r" (?:rate|status|error|invalid|resource exhausted|function payload|too many|bad|forbidden)",
+    r" (?:payload|request entity|gateway|internal|[-{<])",
 )
 NEXT_KEY: Phrases = (r"(?: tokens?)? ?[:=] ?\d", r" \d")
 """A word after a number that belongs to the next number: `120000 output=20000`."""
