@@ -184,7 +184,9 @@ def human_words(text: str) -> str:
     """A user message without what a host wraps around or puts into it; in linear time."""
     if "<" in text:
         text = _COMMAND.sub(" ", _without_host_blocks(text))
-    return _HOST_LINE.sub("", text).strip()
+    if "[" in text or "Caveat" in text:
+        text = _HOST_LINE.sub("", text)
+    return text.strip()
 
 
 def _without_host_blocks(text: str) -> str:
