@@ -94,9 +94,19 @@ def names_of(message: Message, *, longest_passage_chars: int) -> tuple[Mention, 
     memory = _memory(message)
     found = memory.names.get(longest_passage_chars)
     if found is None:
-        found = tuple(_mentions(memory.facts, longest_passage_chars))
+        found = _read_whole(memory.names, longest_passage_chars) or tuple(
+            _mentions(memory.facts, longest_passage_chars)
+        )
         memory.names[longest_passage_chars] = found
     return found
+
+
+def _read_whole(names: Mapping[int, tuple[Mention, ...]], limit: int) -> tuple[Mention, ...] | None:
+    """What was found under another limit, where either is longer than every passage."""
+    for other, found in names.items():
+        if all(mention.chars < min(other, limit) for mention in found):
+            return found
+    return None
 
 
 def warm(messages: Iterable[Message], *passage_chars: int) -> None:
