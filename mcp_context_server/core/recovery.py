@@ -224,6 +224,8 @@ def _lower_max_tokens(
         room, floor = _under_the_cap(overflow, sent), 1
     else:
         room, floor = _room_for_output(overflow, sent, refused, policy)
+        if room is not None and state.max_tokens:
+            room = min(room, state.max_tokens // 2)  # so that a few tries always end it
     if room is None or room < floor or (sent is not None and room >= sent):
         return None
     reason = f"{overflow.reason}: ask for {room:,} tokens of output at most"

@@ -201,6 +201,8 @@ class Session:
     follow: Follow | None = None
     responses: int = 0
     last_response_at: str | None = None
+    responded: int = 0
+    """The sequence number of the newest response: what was planned before it has been sent."""
     revision: int = 0
     """The sequence number of the newest edit that changed the view."""
     undone: int = 0
@@ -248,13 +250,15 @@ def fold(
     `batches` has the tool definitions that the entries name by digest.
     """
     run: list[Message] = []
+    responded = session.responded
     for sequence, entry in entries:
         if isinstance(entry, Message):
             run.append(entry)
+            responded = sequence if entry.role == "assistant" else responded
         else:
             session = _with_messages(session, run)
             session, run = _with_edit(session, sequence, entry, batches), []
-    return replace(_with_messages(session, run), version=version)
+    return replace(_with_messages(session, run), version=version, responded=responded)
 
 
 def fold_all(

@@ -11,6 +11,8 @@ from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference, ResourceUpdatedNotification
 from serving.harness import serving
 
+from mcp_context_server.errors import SessionNotFound
+
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.requirement("SERVE-3"),
@@ -69,7 +71,7 @@ async def test_nothing_of_anothers_session_can_be_read_listed_or_guessed(tmp_pat
                     for prompt in ("compact", "handoff", "resume", "update_memory")
                 ],
             ]
-            told = f"No session {asked!r}. Open one with `session_open`."
+            told = str(SessionNotFound(asked))
             assert answers == [(-32602, told)] * len(answers)
         code, told = await refusal(theirs.get_prompt("resume", {}))
         assert (code, "`handoff`" in told) == (-32602, True)
@@ -109,7 +111,7 @@ async def test_anothers_session_can_not_be_subscribed_to(tmp_path):
     async with two_clients(tmp_path, "http", "legacy") as (mine, theirs):
         own = (await call(mine, "session_open"))["session_id"]
         code, told = await refusal(theirs.subscribe_resource(f"context://sessions/{own}/memory"))
-        assert (code, told) == (-32602, f"No session {own!r}. Open one with `session_open`.")
+        assert (code, told) == (-32602, str(SessionNotFound(own)))
         await mine.subscribe_resource(f"context://sessions/{own}/memory")
 
 
