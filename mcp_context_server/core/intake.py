@@ -111,10 +111,13 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
 
     fresh = tuple(entry for entry in entries if isinstance(entry, Message))
     ids = tuple(message.id for message in fresh)
-    after = fold(session, enumerate(entries, start=session.version + 1), version=0)
     late = session.made_up.intersection(r for message in fresh for r in message.results)
-    start = _seam(session.view, fresh, late) if _only_appends(entries) else 0
-    given = after.view[start:]
+    if _only_appends(entries):
+        start = _seam(session.view, fresh, late)
+        given = (*session.view[start:], *fresh)
+    else:
+        start, numbered = 0, enumerate(entries, start=session.version + 1)
+        given = fold(session, numbered, version=0).view
     joined = _addressed(_without_made_up(given, session.view[start:], late), session)
     joint = {call for message in session.view[start:] for call in message.calls}
     earlier = set(taken) - joint if start else None

@@ -373,6 +373,8 @@ class Policy(BaseModel):
     """Files, and to-dos, that a compaction's instructions name at most."""
     hook_transcript_bytes: int = Field(default=8_000_000, ge=1)
     """How much of the end of a transcript is read for what a conversation hands over."""
+    hook_waiting_bytes: int = Field(default=2_000_000, ge=1)
+    """The same where nothing was prepared, and the host waits: about a full window's worth."""
 
     # ── tool search ──────────────────────────────────────────────────────────
     tool_search_percent: float = Field(default=10, ge=0, le=100)

@@ -407,7 +407,7 @@ class _Totals:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
-        self.recovery, self.made_up = session.recovery, session.made_up
+        self.made_up = session.made_up
         self.unread_tokens = session.unread_tokens
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
         self.growth = session.growth
@@ -429,7 +429,6 @@ class _Totals:
         if message.role == "assistant":
             self.responses += 1
             self.last_response_at = message.timestamp or self.last_response_at
-            self.recovery = after_success(self.recovery)
 
     def _anchor(self, message: Message, tally: Tally) -> None:
         told = message.usage if message.model != SYNTHETIC_MODEL else None
@@ -466,14 +465,16 @@ class _Totals:
         self.largest = _among_largest(self.largest, message, self.open_calls, self.family, count)
         for result in message.results:
             self.open_calls.pop(result, None)
-        self.made_up = self.made_up.difference(message.results)
+        if self.made_up:
+            self.made_up = self.made_up.difference(message.results)
 
     def closed(self, run: list[Message]) -> Session:
-        view = (*self.session.view, *run)
+        session = self.session
+        view, has_answer = (*session.view, *run), self.responses > session.responses
         return replace(
-            self.session,
+            session,
             view=view,
-            ledger=self.session.ledger.extended(view, self.family),
+            ledger=session.ledger.extended(view, self.family),
             tally=self.tally,
             anchor=self.anchor,
             overhead=self.overhead,
@@ -484,7 +485,7 @@ class _Totals:
             responses=self.responses,
             last_response_at=self.last_response_at,
             media=self.media,
-            recovery=self.recovery,
+            recovery=after_success(session.recovery) if has_answer else session.recovery,
             made_up=self.made_up,
             told=Mark(self.told_tokens, self.told_calls, run[-1].id),
             growth=self.growth,

@@ -40,17 +40,27 @@ def cut_before(text: str, chars: int) -> str:
 
 
 _FENCE = re.compile(r"```[^`]*(?:```|$)")
-_MARKDOWN = re.compile(r"\*\*|^#{1,6}\s+|^\s*[-*]\s+|^\s*>\s?|^\|?[-:| ]+\|$", re.MULTILINE)
+_MARKUP = re.compile(r"#{1,6}\s+|\s*[-*]\s+|\s*>\s?|\|?[-:| ]+\|$")
+"""What a line of Markdown may begin with, or consist of."""
 
 
 def plain(text: str, chars: int) -> str:
     """The gist of Markdown on one line, without code and markup, cut after a sentence."""
-    bare = _MARKDOWN.sub("", _FENCE.sub(" ", text[: 8 * chars + 400]))
-    line = " ".join(bare.split()) or " ".join(text[: 4 * chars].split())
+    head = text[: 8 * chars + 400]
+    bare = _FENCE.sub(" ", head) if "```" in head else head[: 4 * chars]
+    lines = bare.replace("**", "").splitlines()
+    line = " ".join(" ".join(map(_without_markup, lines)).split()) or " ".join(
+        text[: 4 * chars].split()
+    )
     if len(line) <= chars:
         return line
     end = max(line.rfind(stop, chars // 2, chars) for stop in (". ", "! ", "? ", "。"))
     return line[: end + 1] if end > 0 else cut(line, chars - 1).rstrip() + "…"
+
+
+def _without_markup(line: str) -> str:
+    found = _MARKUP.match(line)
+    return line[found.end() :] if found else line
 
 
 def quoted(text: str) -> str:

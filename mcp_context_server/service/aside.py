@@ -13,8 +13,8 @@ import anyio.to_thread
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-MANY_MESSAGES = 1_000
-"""From so many messages on, what is done with them takes longer than waking a thread."""
+MANY_MESSAGES = 200
+"""From so many messages on, others would notice what is done with them: some 20 ms."""
 
 
 async def aside(messages: int, work: Callable[[*Ts], T], *arguments: *Ts) -> T:

@@ -356,7 +356,7 @@ class ContextService:
             if answer is None:
                 raise
             intake = redeemed(key, digest, answer)
-        _read_ahead(intake.entries, live.session.policy)
+        await aside(len(intake.entries), _read_ahead, intake.entries, live.session.policy)
         return live, intake
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
@@ -460,19 +460,23 @@ class ContextService:
         self, live: Live, messages: Messages, usage: Mapping[str, Any] | None
     ) -> Intake:
         """The entries that these messages make, without those the session has already."""
-        places = {f"m{live.session.version + n}" for n in range(1, len(messages) + 1)}
+        version = live.session.version
+        places = {f"m{version + n}" for n in range(1, len(messages) + 1)}
         given = {message.id for message in messages if message.id}
         calls = {call for message in messages for call in message.calls}
         found = await self.store.find(live.record.session_id, given | places | calls)
-        fresh = tuple(message for message in messages if not _is_known(message, found))
-        named = with_ids(fresh, version=live.session.version, taken=found)
-        entries = with_usage(named, usage) if usage else named
-        take = partial(take_in, live.session, entries, taken=calls & set(found))
-        intake = await aside(len(entries), take)
-        ids = iter(named)
-        all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
-        known = tuple(message.id for message in messages if message.id in found)
-        return replace(intake, message_ids=all_ids, known=known)
+
+        def taken_in() -> Intake:
+            fresh = tuple(message for message in messages if not _is_known(message, found))
+            named = with_ids(fresh, version=version, taken=found)
+            entries = with_usage(named, usage) if usage else named
+            intake = take_in(live.session, entries, taken=calls & set(found))
+            ids = iter(named)
+            all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
+            known = tuple(message.id for message in messages if message.id in found)
+            return replace(intake, message_ids=all_ids, known=known)
+
+        return await aside(len(messages), taken_in)
 
     def _check(self, configure: Configure) -> None:
         """Raises for a policy or a transcript that can't be, before anything is written."""
@@ -523,9 +527,15 @@ class ContextService:
         batches = await self.catalogs.named_by(entry for _, entry in stored.entries)
         if known is None:
             entries = [entry for _, entry in stored.entries]
-            session = fold_all(self._blank(), entries, batches=batches)
+            work = partial(fold_all, self._blank(), entries, batches=batches)
+            session = await aside(len(entries), work)
         elif stored.entries:
-            session = fold(known.session, stored.entries, version=stored.version, batches=batches)
+            session = await aside(
+                len(stored.entries),
+                partial(fold, version=stored.version, batches=batches),
+                known.session,
+                stored.entries,
+            )
         else:
             session = known.session
         live = Live(stored.record, session)

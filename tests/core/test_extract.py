@@ -279,6 +279,14 @@ def test_any_conversation_has_a_story_and_the_same_working_set_twice(view):
     assert working_set(view).items == working_set(view).items
 
 
+def test_names_are_looked_for_once_where_both_limits_hold_the_whole_message():
+    short, long = assistant("see parse_header"), assistant(f"see parse_header {'a ' * 300}x_tail")
+    assert names_of(short, longest_passage_chars=400) is names_of(short, longest_passage_chars=200)
+    far, near = (names_of(long, longest_passage_chars=chars) for chars in (900, 40))
+    assert [each.names for each in (*far, *near)] == [{"parse_header", "x_tail"}] * 2
+    assert [each.chars for each in (*far, *near)] == [len(long.content), 40]
+
+
 # ── text ─────────────────────────────────────────────────────────────────────
 
 

@@ -10,6 +10,7 @@ from timing import seconds
 
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.summary.extract import warm
 from mcp_context_server.core.summary.extractive import extractive_summary
 from mcp_context_server.core.summary.given import missing_from
 from mcp_context_server.core.summary.prompts import continuation
@@ -424,21 +425,35 @@ def test_odd_messages_do_no_harm(blocks):
         assert len(extractive_summary(view, budget_tokens=1_000)) <= 3_000
 
 
-@pytest.mark.timing
-def test_it_takes_at_most_twenty_times_as_long_as_reading_the_json_once():
+def readings_of_files():
     line = "    def method_{n}(self, value: int) -> ResultType:  # see module_{n}.py\n"
-    rounds = [
-        turn
-        for n in range(700)
-        for turn in (
-            assistant(text("Let me look."), call(f"c{n}", "Read", file_path=f"/app/mod_{n}.py")),
-            user(result(f"c{n}", "".join(line.format(n=n * 80 + i) for i in range(80)))),
-        )
-    ]
-    view = (user("go"), *rounds)
-    source = json.dumps([message.wire() for message in view])
+    for n in range(700):
+        yield assistant(text("Let me look."), call(f"c{n}", "Read", file_path=f"/app/mod_{n}.py"))
+        yield user(result(f"c{n}", "".join(line.format(n=n * 80 + i) for i in range(80))))
 
-    assert len(source) > 4_000_000
+
+def talk():
+    """Nothing but prose, of which `json.loads` makes short work."""
+    said = "the parser reads every line so that later stages find what changed since the start"
+    for n in range(1_000):
+        yield assistant(" ".join(f"In case {n}.{i}, {said}." for i in range(40)))
+        yield user(" ".join(f"For question {n}, {said}." for _ in range(6)))
+
+
+def tiny_rounds():
+    for n in range(3_000):
+        yield assistant(text(f"Step {n}."), call(f"c{n}", "Bash", command=f"ls src/mod_{n}.py"))
+        yield user(result(f"c{n}", f"src/mod_{n}.py ok_{n}, and nothing else to speak of" * 3))
+
+
+@pytest.mark.timing
+@pytest.mark.parametrize("messages", [readings_of_files, talk, tiny_rounds])
+def test_it_takes_at_most_twenty_times_as_long_as_reading_the_json_once(messages):
+    view, policy = (user("go"), *messages()), Policy()
+    source = json.dumps([message.wire() for message in view])
+    assert len(source) > 1_000_000
+
+    warm(view, policy.names_passage_chars, policy.names_old_passage_chars)  # as they arrive
     reading = seconds(lambda: json.loads(source))
     assert seconds(lambda: extractive_summary(view, budget_tokens=8_000)) < 20 * reading
 

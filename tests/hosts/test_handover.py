@@ -161,3 +161,11 @@ def test_a_store_that_can_not_be_read_is_told_in_the_log(transcript, tmp_path, m
     (tmp_path / "s.db").write_text("no database")
     main(str(transcript), SESSION, "7")
     assert "preparing the handover" in (State.of_user().directory / "hooks.log").read_text()
+
+
+def test_where_the_host_waits_only_the_end_of_the_transcript_is_read(transcript, environ):
+    told = {**environ, "MCP_CONTEXT_HOOK_WAITING_BYTES": str(len(lines(*WORK[3:])))}
+    text = handover(transcript, SESSION, told, is_awaited=True)
+    assert "mend parse_header" in text
+    assert "/proj/app/parser.py" not in text
+    assert "/proj/app/parser.py" in handover(transcript, SESSION, told)

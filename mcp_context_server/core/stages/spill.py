@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from mcp_context_server.core.edits import Change, Edit, Entry, Replace
 from mcp_context_server.core.ledger import ToolResult
-from mcp_context_server.core.messages import Block, Messages, nested_blocks, result_text
+from mcp_context_server.core.messages import Block, Message, Messages, nested_blocks, result_text
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import Session, fold
 from mcp_context_server.core.stages.clearing import cleared_ids, exchange, spilled_ids, unseen_from
@@ -41,6 +41,8 @@ def spill_from(turn: Turn, start: int) -> Replace | None:
 
 def spill_appended(session: Session, entries: Sequence[Entry], moment: Moment) -> tuple[Edit, ...]:
     """The edits to append behind these entries, for what is oversized in them; most often none."""
+    if all(isinstance(entry, Message) and not entry.results for entry in entries):
+        return ()
     after = fold(session, enumerate(entries, session.version + 1), version=session.version)
     turn = turn_of(after, moment)
     edit = spill_from(turn, _first_new(session.view, after.view))

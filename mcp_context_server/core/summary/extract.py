@@ -94,9 +94,19 @@ def names_of(message: Message, *, longest_passage_chars: int) -> tuple[Mention, 
     memory = _memory(message)
     found = memory.names.get(longest_passage_chars)
     if found is None:
-        found = tuple(_mentions(memory.facts, longest_passage_chars))
+        found = _read_whole(memory.names, longest_passage_chars) or tuple(
+            _mentions(memory.facts, longest_passage_chars)
+        )
         memory.names[longest_passage_chars] = found
     return found
+
+
+def _read_whole(names: Mapping[int, tuple[Mention, ...]], limit: int) -> tuple[Mention, ...] | None:
+    """What was found under another limit, where either is longer than every passage."""
+    for other, found in names.items():
+        if all(mention.chars < min(other, limit) for mention in found):
+            return found
+    return None
 
 
 def warm(messages: Iterable[Message], *passage_chars: int) -> None:
@@ -184,7 +194,9 @@ def human_words(text: str) -> str:
     """A user message without what a host wraps around or puts into it; in linear time."""
     if "<" in text:
         text = _COMMAND.sub(" ", _without_host_blocks(text))
-    return _HOST_LINE.sub("", text).strip()
+    if "[" in text or "Caveat" in text:
+        text = _HOST_LINE.sub("", text)
+    return text.strip()
 
 
 def _without_host_blocks(text: str) -> str:

@@ -19,6 +19,7 @@ from mcp_context_server.core.summary.earlier import Earlier, Numbered, earlier, 
 from mcp_context_server.core.summary.identifiers import names_in
 from mcp_context_server.core.summary.index import References, index_lines
 from mcp_context_server.core.summary.sections import Entry
+from mcp_context_server.core.summary.stated import Rule
 from mcp_context_server.core.summary.wording import Wording, wording_for, wordings
 from mcp_context_server.core.summary.working_set import WorkingSet, weighed_set
 from mcp_context_server.core.text import Count, clipped, third_of_chars
@@ -62,6 +63,7 @@ def extractive_summary(
     story = digest(messages, policy.compactable_tools)
     before = earlier(story.earlier if previous_summary is None else previous_summary)
     requests = numbered(before, story.turns, covered)
+    words = _wording(language, requests.texts)
     writer = _Writer(
         story=story,
         before=before,
@@ -71,7 +73,9 @@ def extractive_summary(
         references=references or (lambda id: None),
         focus=instructions,
         policy=policy,
-        words=_wording(language, requests.texts),
+        words=words,
+        rules=sections.rules_between(requests.texts),
+        settled=_settled(story, before.entries, requests.numbers, words),
     )
     return within(budget_tokens, count, writer.write)
 
@@ -108,6 +112,9 @@ class _Writer:
     focus: str
     policy: Policy
     words: Wording
+    rules: Sequence[tuple[int, Rule]]
+    settled: Mapping[int, Sequence[Entry]]
+    """The sections that say the same whatever room there is."""
 
     def write(self, budget: int) -> str:
         titles = [f"## {n}. {title}" for n, title in enumerate(self.words.sections, 1)]
@@ -161,20 +168,11 @@ class _Writer:
         return sum(self.count(entries[i].text + "\n") for i in kept)
 
     def _offered(self, most: int) -> dict[int, list[Entry]]:
-        story, words, before = self.story, self.words, self.before.entries
-        requests = self._requests(most)
-        numbers = self.requests.numbers
+        requests, earlier_intent = self._requests(most), self.before.entries.get(1, ())
         offered: dict[int, Iterable[Entry]] = {
-            1: sections.intent(requests, words, self.focus, before.get(1, ())),
-            2: sections.concepts(story, words, before.get(2, ())),
-            4: sections.errors(story, words, before.get(4, ())),
-            5: sections.solved(
-                story, words, numbers, (*before.get(5, ()), *_told(before.get(8, ())))
-            ),
-            6: sections.user_messages(requests, words),
-            7: sections.pending(story, words, before.get(7, ())),
-            8: sections.current_work(story, words),
-            9: sections.next_step(story, words),
+            **self.settled,
+            1: sections.intent(requests, self.words, self.focus, earlier_intent, self.rules),
+            6: sections.user_messages(requests, self.words),
         }
         wanted = _wanted(self.focus)
         return {
@@ -203,6 +201,21 @@ class _Writer:
             known=known.union(*map(names_in, carried)) - self.things.file_names,
         )
         return [*about, *carried], rest
+
+
+def _settled(
+    story: Digest, before: Mapping[int, Sequence[str]], numbers: Sequence[int], words: Wording
+) -> Mapping[int, Sequence[Entry]]:
+    """What the sections offer that are not cut to a room, by their numbers."""
+    done = (*before.get(5, ()), *_told(before.get(8, ())))
+    return {
+        2: [*sections.concepts(story, words, before.get(2, ()))],
+        4: [*sections.errors(story, words, before.get(4, ()))],
+        5: [*sections.solved(story, words, numbers, done)],
+        7: [*sections.pending(story, words, before.get(7, ()))],
+        8: [*sections.current_work(story, words)],
+        9: [*sections.next_step(story, words)],
+    }
 
 
 _WANTED = re.compile(r"[^\W_]{4,}")

@@ -22,7 +22,7 @@ from mcp_context_server.core.summary.digest import (
     subject,
     todos,
 )
-from mcp_context_server.core.summary.stated import stated_rules
+from mcp_context_server.core.summary.stated import Rule, stated_rules
 from mcp_context_server.core.summary.wording import Wording
 from mcp_context_server.core.text import Count, cut_before, one_line, plain, quoted, shortened
 
@@ -85,20 +85,30 @@ def _fair_share(sizes: Sequence[int], parts: Sequence[int], room: int) -> float:
 
 
 def intent(
-    requests: Asked, words: Wording, focus: str, earlier: Sequence[str] = ()
+    requests: Asked,
+    words: Wording,
+    focus: str,
+    earlier: Sequence[str] = (),
+    rules: Sequence[tuple[int, Rule]] = (),
 ) -> Iterator[Entry]:
+    """What is wanted; `rules` are those that were stated, by the number of their request."""
     yield from (Entry(text, 800) for text in earlier)
     if focus:
         yield Entry(f"- {words.focus}: “{one_line(focus, 300)}”", 950)
     if len(requests.whole) > 1:
         yield Entry(f"{words.first_request}:\n{quoted(requests.shown[0])}", 1000)
-    for number, text in enumerate(requests.texts[1:-1], 2):
-        for rule in stated_rules(text):
-            line = f"- {words.rule} ({number}): “{rule.text}”"
-            if line not in earlier:
-                yield Entry(line, rule.weight + number / 1000)
+    for number, rule in rules:
+        line = f"- {words.rule} ({number}): “{rule.text}”"
+        if line not in earlier:
+            yield Entry(line, rule.weight + number / 1000)
     if requests.whole:
         yield Entry(words.newest_below, 900)
+
+
+def rules_between(requests: Sequence[str]) -> list[tuple[int, Rule]]:
+    """The rules stated in requests that are not quoted whole: not in the first, nor the newest."""
+    between = enumerate(requests[1:-1], 2)
+    return [(number, rule) for number, text in between for rule in stated_rules(text)]
 
 
 def user_messages(requests: Asked, words: Wording) -> Iterator[Entry]:

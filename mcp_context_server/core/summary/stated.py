@@ -5,42 +5,81 @@ sentence in another language is still quoted with the message it stands in.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-_STRONG = (
+
+def _set_of(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_WORDS = _set_of(
     # English
-    r"\b(?:never|always|do not|don'?t|must(?:n'?t)?|should(?:n't| not)|no longer|from now on"
-    r"|make sure|only use|stick (?:to|with)|instead of|rather than|not allowed|forbidden|required"
-    r"|prefers?|avoid|remember to|by default|whenever|every time|no need to"
-    r"|without (?:using|any))\b"
-    r"|\b(?:constraint|preference|requirement|rule|policy|decision|budget|deadline)s?:"
+    "never always dont must mustnt forbidden required prefer prefers avoid whenever"
     # German
-    r"|\b(?:niemals|nie|immer|nur noch|auf keinen fall|nicht mehr|darf(?:st)? nicht|muss|müssen"
-    r"|sollst|statt|verwende|benutze|vermeide|ab jetzt|bitte kein\w*"
-    r"|kein(?:e|en)? \w+ (?:verwenden|nutzen))\b"
+    " niemals nie immer muss müssen sollst statt verwende benutze vermeide"
     # French
-    r"|\b(?:jamais|toujours|ne \w+ pas|n'\w+ pas|doit|devez|évite[rz]?|uniquement|désormais"
-    r"|plutôt que|au lieu de|interdit)\b"
+    " jamais toujours doit devez évite éviter évitez uniquement désormais interdit"
     # Spanish, Portuguese, Italian
-    r"|\b(?:nunca|siempre|sempre|jamás|mai più|non (?:usare|fare|toccare)|no (?:uses|hagas|toques"
-    r"|cambies|quiero)|não (?:use|faça|mexa|quero)|debe[ns]?|deve[ms]?|evita[re]?|evite|solo usa"
-    r"|en lugar de|en vez de|em vez de|invece di|a partir de ahora|a partir de agora|d'ora in poi"
-    r"|responde|prefiero|prefiro|preferisco)\b"
+    " nunca siempre sempre jamás debe deben deve devem evita evitare evite responde"
+    " prefiero prefiro preferisco"
     # Dutch, Polish, Turkish
-    r"|\b(?:nooit|altijd|gebruik geen|moet|nigdy|zawsze|nie (?:używaj|rób|zmieniaj)|musi|asla"
-    r"|her zaman|kullanma|yapma)\b"
+    " nooit altijd moet nigdy zawsze musi asla kullanma yapma"
     # Russian, Ukrainian
-    r"|\b(?:никогда|всегда|нельзя|обязательно|только|вместо"
-    r"|не (?:надо|нужно|используй\w*|трогай\w*|делай\w*)|должен"
-    r"|должна|должно|завжди|ніколи|не треба)\b"
-    # Chinese, Japanese, Korean: no spaces between words
-    r"|不要|不能|不准|不许|别再|请勿|禁止|必须|务必|始终|总是|永远|只能|只用|一律|优先|而不是|請勿|必須|務必|一律"
-    r"|しないで|ないでください|禁止|必ず|常に|絶対|だけ使|ではなく|してはいけ|してはなら|べき"
+    " никогда всегда нельзя обязательно только вместо должен должна должно завжди ніколи"
+)
+"""Words that make a sentence a rule wherever they stand."""
+
+
+def _by_first_word(phrases: str) -> Mapping[str, tuple[str, ...]]:
+    """Phrases, as they stand between spaces, by their first words."""
+    found: dict[str, tuple[str, ...]] = {}
+    for phrase in phrases.split("|"):
+        first = phrase.partition(" ")[0]
+        found[first] = (*found.get(first, ()), f" {phrase} ")
+    return found
+
+
+_PHRASES = _by_first_word(
+    # English
+    "do not|don t|mustn t|shouldn t|should not|no longer|from now on|make sure|only use|stick to"
+    "|stick with|instead of|rather than|not allowed|remember to|by default|every time|no need to"
+    "|without using|without any"
+    # German
+    "|nur noch|auf keinen fall|nicht mehr|darf nicht|darfst nicht|ab jetzt"
+    # French
+    "|plutôt que|au lieu de"
+    # Spanish, Portuguese, Italian
+    "|mai più|non usare|non fare|non toccare|no uses|no hagas|no toques|no cambies|no quiero"
+    "|não use|não faça|não mexa|não quero|solo usa|en lugar de|en vez de|em vez de|invece di"
+    "|a partir de ahora|a partir de agora|d ora in poi"
+    # Dutch, Turkish, Russian, Ukrainian
+    "|gebruik geen|her zaman|не надо|не нужно|не треба"
+)
+"""The same of words in a row, whatever stands between them, by the first."""
+
+_PATTERNS = re.compile(
+    r"\b(?:constraint|preference|requirement|rule|policy|decision|budget|deadline)s?:"
+    r"|\b(?:bitte kein\w*|kein(?:e|en)? \w+ (?:verwenden|nutzen)|ne \w+ pas|n'\w+ pas"
+    r"|не (?:используй|трогай|делай)\w*)\b",
+    re.IGNORECASE,
+)
+_OF_PATTERNS = _set_of(
+    "constraint constraints preference preferences requirement requirements rule rules policy"
+    " policys decision decisions budget budgets deadline deadlines bitte verwenden nutzen pas"
+    " не"
+)
+"""Of each pattern a word: a sentence with none of these has no pattern either."""
+
+_UNSPACED = re.compile(
+    # Chinese, Japanese, Korean
+    r"不要|不能|不准|不许|别再|请勿|禁止|必须|务必|始终|总是|永远|只能|只用|一律|优先|而不是|請勿|必須|務必"
+    r"|しないで|ないでください|必ず|常に|絶対|だけ使|ではなく|してはいけ|してはなら|べき"
     r"|하지 ?마|지 ?마세요|금지|항상|반드시|절대|대신|해야|말고"
     # Arabic, Hindi
     r"|لا تستخدم|أبدا|دائما|يجب|हमेशा|कभी नहीं|मत "
 )
-_RULE = re.compile(_STRONG, re.IGNORECASE)
+_WORD = re.compile(r"\w+")
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _CODE = re.compile(r"[{}<>|=]|^\s*[#*`>|/-]{2,}|;\s*$")
 
@@ -64,8 +103,11 @@ def stated_rules(text: str) -> list[Rule]:
     A rule weighs more in a short message: a long one is a pasted plan more often
     than a standing order.
     """
+    scanned = text[:_SCANNED_CHARS]
+    if not _sets_a_rule(scanned):
+        return []
     weight = 1 / (1 + len(text) / 1_000)
-    sentences = (found.strip(" \t-*•") for found in _SENTENCE.findall(text[:_SCANNED_CHARS]))
+    sentences = (found.strip(" \t-*•") for found in _SENTENCE.findall(scanned))
     rules = [Rule(sentence, weight) for sentence in sentences if _is_rule(sentence)]
     return rules[:_RULES_PER_MESSAGE]
 
@@ -75,6 +117,17 @@ def _is_rule(sentence: str) -> bool:
         _SHORTEST_RULE_CHARS <= len(sentence) <= LONGEST_RULE_CHARS
         and not sentence.endswith("?")
         and not sentence.endswith("？")
+        and _sets_a_rule(sentence)
         and _CODE.search(sentence) is None
-        and _RULE.search(sentence) is not None
+    )
+
+
+def _sets_a_rule(text: str) -> bool:
+    row = _WORD.findall(text.lower())
+    words, told = set(row), f" {' '.join(row)} "
+    return (
+        not words.isdisjoint(_WORDS)
+        or any(phrase in told for word in words & _PHRASES.keys() for phrase in _PHRASES[word])
+        or (not words.isdisjoint(_OF_PATTERNS) and _PATTERNS.search(text) is not None)
+        or (not text.isascii() and _UNSPACED.search(text) is not None)
     )

@@ -59,11 +59,14 @@ OPENING = (
 )
 
 
-def handover(transcript: Path, session: str, environ: Mapping[str, str]) -> str:
-    """The text for the model; empty where nothing is known."""
+def handover(
+    transcript: Path, session: str, environ: Mapping[str, str], *, is_awaited: bool = False
+) -> str:
+    """The text for the model; empty where nothing is known. Where it is awaited, less is read."""
     settings = from_environment(environ)
     policy = settings.policy()
-    messages = conversation(transcript, policy)
+    most_bytes = policy.hook_waiting_bytes if is_awaited else policy.hook_transcript_bytes
+    messages = conversation(transcript, most_bytes)
     story = digest(messages)
     memory = _memory(settings, session) or _drawn(messages, policy)
     parts = (
@@ -77,10 +80,10 @@ def handover(transcript: Path, session: str, environ: Mapping[str, str]) -> str:
 # ── the conversation ─────────────────────────────────────────────────────────
 
 
-def conversation(transcript: Path, policy: Policy) -> Messages:
+def conversation(transcript: Path, most_bytes: int) -> Messages:
     """The messages before the newest boundary if nothing was said since, else those since."""
     total, before = Timeline(), Messages()
-    for event in _events(transcript, policy.hook_transcript_bytes):
+    for event in _events(transcript, most_bytes):
         if isinstance(event, Compacted):
             before = total.messages
         total.add(event)

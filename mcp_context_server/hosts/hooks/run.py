@@ -82,4 +82,4 @@ def _prepare(transcript: Path, session: str, ticket: str) -> None:
 def _hand_over(transcript: Path, session: str) -> str:
     from mcp_context_server.hosts.hooks.handover import handover
 
-    return handover(transcript, session, os.environ)
+    return handover(transcript, session, os.environ, is_awaited=True)
