@@ -8,20 +8,16 @@ scripted API beside it, in a window that the work does not fit into.
 """
 
 import os
-import sys
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 import anthropic
 import anyio
-from mcp import Client, StdioServerParameters
 
+from examples.connecting import Ask, context_server
 from examples.scripted_agent import TOOLS, execute
 from examples.scripted_api import ScriptedApi
 
 MODEL = "claude-sonnet-5"
 SYSTEM = "You refactor a compiler, module by module, and run its tests."
-Ask = Callable[..., Awaitable[dict[str, Any]]]
 
 
 async def run(ask: Ask, model: anthropic.AsyncAnthropic, prompt: str) -> str:
@@ -63,17 +59,7 @@ async def run(ask: Ask, model: anthropic.AsyncAnthropic, prompt: str) -> str:
 
 async def main(prompts: tuple[str, ...], window_tokens: int, api_url: str | None) -> list[str]:
     """One conversation, prompt by prompt, in a window of that many tokens; what was said."""
-    server = StdioServerParameters(
-        command=sys.executable, args=["-m", "mcp_context_server", "serve", "--store", "memory:"]
-    )
-    async with Client(server) as client, anthropic.AsyncAnthropic(base_url=api_url) as model:
-
-        async def ask(tool: str, **arguments: Any) -> dict[str, Any]:
-            result = await client.call_tool(tool, arguments)
-            if result.is_error:
-                raise RuntimeError(result.content[0].text)
-            return result.structured_content
-
+    async with context_server() as ask, anthropic.AsyncAnthropic(base_url=api_url) as model:
         await ask("session_open", model=MODEL, context_window=window_tokens)
         return [await run(ask, model, prompt) for prompt in prompts]
 
