@@ -6,7 +6,7 @@ from functools import partial
 
 import anyio
 import pytest
-from clients import call, service
+from calls import answer, service
 from mcp import Client, MCPError
 from mcp.server.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.types import ResourceUpdatedNotification
@@ -152,7 +152,7 @@ class Listener:
 
 async def remember(client: Client, session_id: str, content: str, mode: str = "replace") -> None:
     update = {"section": "Learnings", "content": content, "mode": mode}
-    await call(client, "session_memory_update", session_id=session_id, **update)
+    await answer(client, "session_memory_update", session_id=session_id, **update)
 
 
 MEMORY, STATUS = "context://sessions/a%20b/memory", "context://sessions/a%20b/status"
@@ -162,9 +162,9 @@ MEMORY, STATUS = "context://sessions/a%20b/memory", "context://sessions/a%20b/st
 async def test_an_older_client_is_told_of_what_it_subscribed_to_and_of_nothing_else():
     listener = Listener(build_server(service()))
     async with listener.client as client:
-        await call(client, "session_open", session_id="a b")
+        await answer(client, "session_open", session_id="a b")
         await client.subscribe_resource(MEMORY)
-        await call(client, "append_messages", session_id="a b", messages=[prompt().wire()])
+        await answer(client, "append_messages", session_id="a b", messages=[prompt().wire()])
         await remember(client, "a b", "x")
         assert await listener.next() == MEMORY
         await client.subscribe_resource(STATUS)
@@ -177,9 +177,9 @@ async def test_an_older_client_is_told_of_what_it_subscribed_to_and_of_nothing_e
 @pytest.mark.requirement("MEM-4", "SERVE-3")
 async def test_a_client_of_2026_is_told_on_its_stream():
     async with Client(build_server(service()), mode="2026-07-28") as client:
-        await call(client, "session_open", session_id="a b")
+        await answer(client, "session_open", session_id="a b")
         async with client.listen(resource_subscriptions=[MEMORY, "context://sessions"]) as changes:
-            await call(client, "append_messages", session_id="a b", messages=[prompt().wire()])
+            await answer(client, "append_messages", session_id="a b", messages=[prompt().wire()])
             await remember(client, "a b", "x")
             told = aiter(changes)
             with anyio.fail_after(30):
@@ -200,14 +200,14 @@ async def test_a_compaction_and_a_restart_leave_the_memory_and_its_notices_alone
     for text in ("before", "after"):
         store = SQLiteStore(tmp_path / "s.db")
         async with Client(build_server(service(store))) as client:
-            await call(client, "session_open", session_id="a b")
+            await answer(client, "session_open", session_id="a b")
             turns = [
                 {"role": role, "content": f"{text} {n} " + "word " * 3_000}
                 for n in range(8)
                 for role in ("user", "assistant")
             ]
-            await call(client, "append_messages", session_id="a b", messages=turns)
-            done = await call(client, "compact", session_id="a b", summarizer="extractive")
+            await answer(client, "append_messages", session_id="a b", messages=turns)
+            done = await answer(client, "compact", session_id="a b", summarizer="extractive")
             assert done["status"] == "done"
             uri = await told_by(client, MEMORY, partial(remember, client, "a b", text, "append"))
             assert uri == MEMORY
@@ -222,10 +222,10 @@ async def test_a_conversation_that_was_cleared_in_its_host_keeps_its_memory(tmp_
     path = tmp_path / "host.jsonl"
     path.write_text(json.dumps(user("u1", None, "find the leak")) + "\n")
     async with Client(build_server(service())) as client:
-        await call(client, "session_open", session_id="a b", transcript=str(path))
+        await answer(client, "session_open", session_id="a b", transcript=str(path))
         await remember(client, "a b", "look in a.py")
         path.write_text(json.dumps(user("u9", None, "something else")) + "\n")
-        assert (await call(client, "context_status", session_id="a b"))["messages"] == 1
+        assert (await answer(client, "context_status", session_id="a b"))["messages"] == 1
         (content,) = (await client.read_resource(MEMORY)).contents
         assert "look in a.py" in content.text
         uri = await told_by(client, MEMORY, partial(remember, client, "a b", "and in b.py"))
@@ -250,7 +250,7 @@ async def test_the_handshake_tells_that_resources_can_be_subscribed_to(era):
 async def test_a_persons_edit_of_the_file_is_told_while_somebody_listens(tmp_path):
     own = service(memory_files=MemoryDirectory(tmp_path))
     async with Client(build_server(own), mode="2026-07-28") as client:
-        await call(client, "session_open", session_id="a")
+        await answer(client, "session_open", session_id="a")
         await remember(client, "a", "look first")
         async with client.listen(resource_subscriptions=["context://sessions/a/memory"]) as changes:
             path = tmp_path / "a.md"
@@ -266,7 +266,7 @@ async def test_a_transcript_that_grows_is_told_while_somebody_listens(tmp_path):
     path.write_text(json.dumps(user("u1", None, "hi")) + "\n")
     listener = Listener(build_server(service()))
     async with listener.client as client:
-        await call(client, "session_open", session_id="a b", transcript=str(path))
+        await answer(client, "session_open", session_id="a b", transcript=str(path))
         await client.subscribe_resource(STATUS)
         with path.open("a") as file:
             file.write(json.dumps(reply("u2", "u1", "hello")) + "\n")
@@ -281,7 +281,7 @@ async def test_a_client_that_does_not_read_keeps_no_writer_waiting():
         await goes_on.wait()
 
     async with Client(build_server(own), mode="legacy", message_handler=never_done) as client:
-        await call(client, "session_open", session_id="s")
+        await answer(client, "session_open", session_id="s")
         await client.subscribe_resource("context://sessions/s/view")
         await own.append("s", "", [prompt()])
         with anyio.fail_after(30):
@@ -289,13 +289,13 @@ async def test_a_client_that_does_not_read_keeps_no_writer_waiting():
             for number in range(500):
                 await own.append("s", "", [prompt(f"{number}")])
         goes_on.set()
-        assert (await call(client, "context_status", session_id="s"))["messages"] > 0
+        assert (await answer(client, "context_status", session_id="s"))["messages"] > 0
 
 
 async def test_what_another_process_writes_is_told_while_somebody_listens(tmp_path):
     store, elsewhere = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
     async with Client(build_server(service(store)), mode="2026-07-28") as client:
-        await call(client, "session_open", session_id="a b")
+        await answer(client, "session_open", session_id="a b")
         other = service(elsewhere)
         assert await told_by(client, STATUS, partial(other.append, "a b", "", [prompt()])) == STATUS
     await store.aclose()
@@ -306,12 +306,12 @@ async def test_what_another_process_writes_is_told_while_somebody_listens(tmp_pa
 async def test_an_address_may_be_written_in_another_way(uri):
     listener = Listener(build_server(service()))
     async with listener.client as client:
-        await call(client, "session_open", session_id="a b")
+        await answer(client, "session_open", session_id="a b")
         await client.subscribe_resource(uri)
         await remember(client, "a b", "x")
         assert await listener.next() == uri
     async with Client(build_server(service()), mode="2026-07-28") as client:
-        await call(client, "session_open", session_id="a b")
+        await answer(client, "session_open", session_id="a b")
         assert await told_by(client, uri, partial(remember, client, "a b", "x")) == uri
 
 
@@ -358,7 +358,7 @@ class Failing(MemoryStore):
 async def test_a_store_that_fails_is_told_of_and_listening_goes_on(caplog):
     store = Failing()
     async with Client(build_server(service(store)), mode="2026-07-28") as client:
-        await call(client, "session_open", session_id="a b")
+        await answer(client, "session_open", session_id="a b")
         async with client.listen(resource_subscriptions=[MEMORY]) as changes:
             store.is_down = True
             with pytest.raises(MCPError, match="Mount it") as error:

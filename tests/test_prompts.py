@@ -1,7 +1,7 @@
 """The prompts and the completions, through a real MCP client in both protocol eras."""
 
 import pytest
-from clients import ERAS, call, service
+from calls import ERAS, answer, service
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 
@@ -28,9 +28,9 @@ AGAIN = {"role": "user", "content": "mend it", "id": "p2"}
 
 
 async def conversation(client: Client, session_id: str = "s") -> None:
-    await call(client, "session_open", session_id=session_id)
+    await answer(client, "session_open", session_id=session_id)
     messages = [PROMPT, SAID, AGAIN]
-    await call(client, "append_messages", session_id=session_id, messages=messages)
+    await answer(client, "append_messages", session_id=session_id, messages=messages)
 
 
 async def test_every_prompt_has_a_title_a_description_and_says_what_its_arguments_are(client):
@@ -47,7 +47,7 @@ async def test_every_prompt_has_a_title_a_description_and_says_what_its_argument
 async def test_a_prompt_acts_on_the_session_it_is_given_or_on_the_callers_own(client):
     await conversation(client)
     assert "session_id='s'" in await told(client, "compact", session_id="s", instructions="Keep x.")
-    own = (await call(client, "context_status"))["session_id"]
+    own = (await answer(client, "context_status"))["session_id"]
     assert f"session_id={own!r}" in await told(client, "handoff")
     assert "Keep x." in await told(client, "handoff", instructions="Keep x.")
 
@@ -60,9 +60,9 @@ async def test_a_part_is_asked_for_by_its_pivot(client):
 
 async def test_a_conversation_that_was_handed_over_is_resumed_in_another(client):
     turns = [{**each, "id": f"{each['id']}{n}"} for n in range(12) for each in (PROMPT, SAID)]
-    await call(client, "session_open", session_id="s")
-    await call(client, "append_messages", session_id="s", messages=turns)
-    done = await call(client, "compact", session_id="s", summarizer="extractive")
+    await answer(client, "session_open", session_id="s")
+    await answer(client, "append_messages", session_id="s", messages=turns)
+    done = await answer(client, "compact", session_id="s", summarizer="extractive")
     assert done["status"] == "done"
     for arguments in ({"session_id": "s"}, {}):
         assert "find the leak" in await told(client, "resume", **arguments)
@@ -105,7 +105,7 @@ MEMORY = ResourceTemplateReference(uri="context://sessions/{session_id}/memory")
 
 async def test_session_ids_complete_newest_first_in_prompts_and_in_addresses(client):
     for session_id in ("one", "two", "Other"):
-        await call(client, "session_open", session_id=session_id)
+        await answer(client, "session_open", session_id=session_id)
     assert await completed(client, COMPACT, "session_id") == ["Other", "two", "one"]
     assert await completed(client, MEMORY, "session_id", "o") == ["Other", "one"]
     assert await completed(client, MEMORY, "session_id", "nope") == []

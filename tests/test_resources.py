@@ -4,7 +4,7 @@ import json
 
 import anyio
 import pytest
-from clients import ERAS, call, service
+from calls import ERAS, answer, service
 from mcp import Client, MCPError
 from mcp.types import ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult
 
@@ -42,9 +42,9 @@ ONE = "context://sessions/s"
 
 
 async def conversation(client: Client, *messages: dict) -> None:
-    await call(client, "session_open", session_id="s", model="claude-sonnet-4-5")
+    await answer(client, "session_open", session_id="s", model="claude-sonnet-4-5")
     given = messages or (PROMPT, ASKING, FOUND, SAID, AGAIN)
-    await call(client, "append_messages", session_id="s", messages=list(given))
+    await answer(client, "append_messages", session_id="s", messages=list(given))
 
 
 async def test_what_is_listed_says_what_it_is_and_is_the_same_each_time(client):
@@ -84,15 +84,15 @@ async def test_lists_may_be_kept_for_a_while_and_what_is_read_may_not():
 
 
 async def test_sessions_are_listed_newest_first_with_a_title_and_their_address(client):
-    await call(client, "session_open", session_id="a b")
+    await answer(client, "session_open", session_id="a b")
     messages = [
         {"role": "user", "content": "/clear"},
         {"role": "user", "content": "find\nit " * 40},
     ]
-    await call(client, "append_messages", session_id="a b", messages=messages)
+    await answer(client, "append_messages", session_id="a b", messages=messages)
     update = {"section": "Session Title", "content": "Mending\nthe parser"}
-    await call(client, "session_open", session_id="c", parent_id="a b", kind="subagent")
-    await call(client, "session_memory_update", session_id="c", **update)
+    await answer(client, "session_open", session_id="c", parent_id="a b", kind="subagent")
+    await answer(client, "session_memory_update", session_id="c", **update)
     told = await read(client, "context://sessions")
     assert told["total"] == 2
     assert told["parts"] == ["boundaries", "memory", "status", "transcript", "view"]
@@ -137,14 +137,14 @@ async def test_a_long_list_tells_of_its_progress_and_can_be_given_up():
         await client.session.send_request(asked, ReadResourceResult, progress_callback=progress)
         with anyio.move_on_after(0):
             await client.read_resource("context://sessions")
-        await call(client, "context_status", session_id="s0")
+        await answer(client, "context_status", session_id="s0")
     assert told == [(0, 3), (1, 3), (2, 3)]
 
 
 async def test_the_status_is_that_of_the_tool_with_its_formula(client):
     await conversation(client)
     told = await read(client, f"{ONE}/status")
-    tool = await call(client, "context_status", session_id="s", detail=True)
+    tool = await answer(client, "context_status", session_id="s", detail=True)
     tool.pop("edits")
     assert told == tool
 
@@ -152,7 +152,7 @@ async def test_the_status_is_that_of_the_tool_with_its_formula(client):
 async def test_the_view_is_what_the_model_is_sent(client):
     await conversation(client)
     told = await read(client, f"{ONE}/view")
-    sent = await call(client, "prepare_turn", session_id="s", output="view")
+    sent = await answer(client, "prepare_turn", session_id="s", output="view")
     assert told["messages"] == sent["messages"]
     assert (told["total"], "next" in told) == (5, False)
     assert (await read(client, f"{ONE}/view?from=3"))["messages"] == told["messages"][3:]
@@ -161,7 +161,7 @@ async def test_the_view_is_what_the_model_is_sent(client):
 @pytest.mark.requirement("OBS-2")
 async def test_the_transcript_tells_what_each_edit_took_out_and_when_and_why(client):
     await conversation(client)
-    snipped = await call(client, "snip", session_id="s", tool_use_ids=["c1"])
+    snipped = await answer(client, "snip", session_id="s", tool_use_ids=["c1"])
     told = await read(client, f"{ONE}/transcript")
     kinds = [(entry["sequence"], entry["type"]) for entry in told["entries"]]
     assert kinds == [(1, "configure"), *((n, "message") for n in range(2, 7)), (7, "replace")]
@@ -177,8 +177,8 @@ async def test_the_transcript_tells_what_each_edit_took_out_and_when_and_why(cli
         "cleared": ["c1"],
         "references": ["c1"],
     }
-    assert (await call(client, "context_status", session_id="s", detail=True))["edits"] == [edit]
-    await call(client, "snip", session_id="s", undo=True)
+    assert (await answer(client, "context_status", session_id="s", detail=True))["edits"] == [edit]
+    await answer(client, "snip", session_id="s", undo=True)
     after = await read(client, f"{ONE}/transcript?from=7")
     assert after["entries"][0] == {**edit, "undone": True}
     assert (after["entries"][1]["type"], after["entries"][1]["undoes"]) == ("undo", 7)
@@ -187,13 +187,13 @@ async def test_the_transcript_tells_what_each_edit_took_out_and_when_and_why(cli
 @pytest.mark.requirement("OBS-2")
 async def test_a_compaction_is_a_boundary_with_its_figures_and_its_summary_can_be_recalled(client):
     await conversation(client)
-    done = await call(client, "compact", session_id="s", summarizer="extractive")
+    done = await answer(client, "compact", session_id="s", summarizer="extractive")
     (boundary,) = (await read(client, f"{ONE}/boundaries"))["boundaries"]
     assert boundary["id"] == done["boundary"]["id"]
     assert boundary["trigger"] == "manual"
     assert boundary["tokens_freed"] == boundary["tokens_before"] - boundary["tokens_after"]
     summary = [
-        (await call(client, "recall", session_id="s", message_id=id))["content"]
+        (await answer(client, "recall", session_id="s", message_id=id))["content"]
         for id in boundary["summary_message_ids"]
     ]
     assert any("find the leak" in text for text in summary)
@@ -210,7 +210,7 @@ async def test_a_long_transcript_comes_in_pages_that_leave_nothing_out(client):
         uri, pages = page.get("next"), pages + 1
     assert seen == list(range(1, 122))
     assert pages > 1
-    await call(client, "append_messages", session_id="s", messages=[PROMPT] * 300)
+    await answer(client, "append_messages", session_id="s", messages=[PROMPT] * 300)
     assert len((await read(client, f"{ONE}/transcript"))["entries"]) < 200
     first = await read(client, f"{ONE}/transcript?from=150")
     assert (len(first["entries"]), first["next"]) == (200, f"{ONE}/transcript?from=350")
@@ -228,7 +228,7 @@ async def test_a_message_that_is_too_large_for_a_page_has_a_reference_to_the_res
     assert "content" not in entry
     assert (entry["chars"], entry["reference"]) == (100_000, "p1")
     assert entry["preview"].startswith("word word")
-    recalled = await call(client, "recall", session_id="s", reference="p1", max_tokens=100_000)
+    recalled = await answer(client, "recall", session_id="s", reference="p1", max_tokens=100_000)
     assert recalled["content"] == "word " * 20_000
 
 

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import sys
-from itertools import count
 from pathlib import Path
 
 import anyio
+import calls
 import pytest
+from calls import answer, refusal
 from mcp import Client, MCPError
 
 from mcp_context_server.core.markers import MEMORY_HEADINGS
@@ -25,14 +26,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def service(store=None, directory: Path | None = None, **policy) -> ContextService:
-    ids = count(1)
-    return ContextService(
-        store=store or MemoryStore(),
-        clock=lambda: 1_800_000_000.0,
-        new_id=lambda: f"ctx_{next(ids)}",
-        policy=Policy(**policy),
-        memory_files=MemoryDirectory(directory) if directory else None,
-    )
+    files = MemoryDirectory(directory) if directory else None
+    return calls.service(store, policy=Policy(**policy), memory_files=files)
 
 
 def server(*args, **options):
@@ -43,18 +38,6 @@ def server(*args, **options):
 async def client(request):
     async with Client(server(), mode=request.param) as client:
         yield client
-
-
-async def answer(client: Client, tool: str, /, **arguments) -> dict:
-    result = await client.call_tool(tool, arguments)
-    assert not result.is_error, result.content[0].text
-    return result.structured_content
-
-
-async def refusal(client: Client, tool: str, /, **arguments) -> str:
-    result = await client.call_tool(tool, arguments)
-    assert result.is_error
-    return result.content[0].text
 
 
 async def write(client: Client, section: str, content: str, mode: str = "replace", **more) -> dict:
@@ -290,6 +273,7 @@ async def test_a_directory_that_cannot_be_used_is_told_and_loses_nothing(tmp_pat
 WRITER = """
 import json, sys, time
 import anyio
+import calls
 from mcp_context_server.core.edits import SectionUpdate
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.service.memories import Remembering, update_memory
@@ -327,7 +311,8 @@ async def worklog(path: Path) -> list[str]:
 @pytest.mark.requirement("MEM-3")
 @pytest.mark.parametrize(("processes", "writes"), [(2, 20), (8, 5)])
 def test_of_several_processes_every_acknowledged_append_is_there_once(tmp_path, processes, writes):
-    store, environ = tmp_path / "s.db", {**os.environ, "PYTHONPATH": str(ROOT)}
+    store, paths = tmp_path / "s.db", (str(ROOT), str(ROOT / "tests"))
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     running = [
         subprocess.Popen(
             [sys.executable, "-c", WRITER, store, f"p{n}", str(writes)],

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import pytest
-from clients import call
+from calls import answer
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference, ResourceUpdatedNotification
 from serving.harness import serving
@@ -55,9 +55,9 @@ async def listed(client: Client) -> list[str]:
 @pytest.mark.parametrize(("transport", "mode"), WAYS)
 async def test_nothing_of_anothers_session_can_be_read_listed_or_guessed(tmp_path, transport, mode):
     async with two_clients(tmp_path, transport, mode) as (mine, theirs):
-        own = (await call(mine, "session_open"))["session_id"]
+        own = (await answer(mine, "session_open"))["session_id"]
         messages = [{"role": "user", "content": "find the leak"}]
-        await call(mine, "append_messages", session_id=own, messages=messages)
+        await answer(mine, "append_messages", session_id=own, messages=messages)
         assert own in await listed(mine)
         assert own not in await listed(theirs)
         for asked in (own, "nope"):
@@ -91,13 +91,13 @@ async def test_nothing_of_anothers_session_can_be_read_listed_or_guessed(tmp_pat
 
 async def remember(client: Client, session_id: str) -> None:
     update = {"section": "Learnings", "content": "x"}
-    await call(client, "session_memory_update", session_id=session_id, **update)
+    await answer(client, "session_memory_update", session_id=session_id, **update)
 
 
 @pytest.mark.requirement("SERVE-4", "MEM-4")
 async def test_a_stream_tells_of_the_principals_own_sessions_only(tmp_path):
     async with two_clients(tmp_path, "http", "auto") as (mine, theirs):
-        a, b = [(await call(client, "session_open"))["session_id"] for client in (mine, theirs)]
+        a, b = [(await answer(client, "session_open"))["session_id"] for client in (mine, theirs)]
         uris = [f"context://sessions/{session}/memory" for session in (a, b)]
         async with theirs.listen(resource_subscriptions=uris) as changes:
             await remember(mine, a)
@@ -109,7 +109,7 @@ async def test_a_stream_tells_of_the_principals_own_sessions_only(tmp_path):
 @pytest.mark.requirement("SERVE-4", "MEM-4")
 async def test_anothers_session_can_not_be_subscribed_to(tmp_path):
     async with two_clients(tmp_path, "http", "legacy") as (mine, theirs):
-        own = (await call(mine, "session_open"))["session_id"]
+        own = (await answer(mine, "session_open"))["session_id"]
         code, told = await refusal(theirs.subscribe_resource(f"context://sessions/{own}/memory"))
         assert (code, told) == (-32602, str(SessionNotFound(own)))
         await mine.subscribe_resource(f"context://sessions/{own}/memory")
@@ -128,7 +128,7 @@ async def test_an_older_client_is_told_over_the_network(transport):
         serving() as there,
         there.client(transport, mode="legacy", message_handler=hear) as client,
     ):
-        own = (await call(client, "session_open"))["session_id"]
+        own = (await answer(client, "session_open"))["session_id"]
         uri = f"context://sessions/{own}/memory"
         await client.subscribe_resource(uri)
         # Over HTTP the stream for notices is opened beside the requests; until then none is told.
