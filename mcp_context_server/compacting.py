@@ -32,6 +32,7 @@ from mcp_context_server.core.compaction import (
     quick_count,
     same_range,
     select,
+    spare_tokens,
     summary_budget,
     why_no_gain,
     why_still_full,
@@ -612,7 +613,8 @@ class _Making:
         )
         bare = compact_edit(turn, self.selection, self.summary.text, boundary)
         kept = _kept(turn, self.selection)
-        restored = restore(turn, bare, self.memory, self.contents, kept)
+        spare = spare_tokens(turn, self.selection, bare, any_counts=self.asked.is_reactive)
+        restored = restore(turn, bare, self.memory, self.contents, kept, spare=spare)
         hooked = tuple(
             put_in(f"{self.handle}.hook{n}", "hook", text) for n, text in enumerate(self.told, 1)
         )

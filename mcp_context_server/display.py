@@ -16,6 +16,8 @@ from mcp_context_server.results import Share, Status
 from mcp_context_server.surveying import Watch, changes
 
 BAR_COLUMNS = 40
+GAUGE_COLUMNS = 76
+"""What a frame leaves of a terminal of 80 columns."""
 EDIT_ROWS = 20
 """The newest edits that are shown."""
 GROWTH_ROWS = 24
@@ -251,7 +253,7 @@ def _table(title: str, *columns: str) -> Table:
 
 def _gauge(status: Status, style: str) -> Text:
     """A bar of the effective window, with marks at the thresholds."""
-    width, whole = 2 * BAR_COLUMNS, status.effective_window
+    width, whole = GAUGE_COLUMNS, status.effective_window
     full = min(width, round(width * status.used_tokens / whole))
     cells = list("█" * full + "░" * (width - full))
     for tokens in status.thresholds.model_dump().values():

@@ -11,6 +11,7 @@ from mcp_context_server.answers import shares_of, status_of
 from mcp_context_server.core.costs import Cost
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.messages import Message
+from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.redact import redacted
 from mcp_context_server.core.session import Contributor, Session, contributors, fold
 from mcp_context_server.errors import TranscriptUnreadable
@@ -26,6 +27,9 @@ MOST_SHOWN = 10
 
 TOLD_BESIDE = ("by_tool", "by_file", "growth")
 """What an inspection tells itself, and in full, of what a status tells."""
+
+RECORDED = Policy(memory_first_tokens=2**62)
+"""A recorded conversation has no session memory that could be due."""
 
 MOST_LOST = 40
 """Names that a compaction lost, of those that are listed."""
@@ -167,7 +171,7 @@ class Inspector:
 
     path: Path
     format: str = "auto"
-    session: Session = field(default_factory=Session)
+    session: Session = field(default_factory=lambda: Session(policy=RECORDED))
     _follower: Follower = field(init=False)
     _responses: Responses = field(default_factory=Responses)
     _cuts: Cuts = field(default_factory=Cuts)

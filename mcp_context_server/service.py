@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any
@@ -75,7 +76,7 @@ from mcp_context_server.ports import (
     no_hooks,
 )
 from mcp_context_server.receipts import digest_of, receipt_of, redeemed
-from mcp_context_server.views import GivenViews
+from mcp_context_server.views import VIEWS_SHARE, GivenViews
 
 if TYPE_CHECKING:
     from mcp_context_server.answers import Estimable, Method
@@ -139,7 +140,7 @@ class ContextService:
     files: FileReader = field(default_factory=FileReader)
     counters: Sequence[TokenCounter] = ()
     """Who is asked for exact counts; the first that serves the model."""
-    views: GivenViews = field(default_factory=GivenViews)
+    views: GivenViews = field(init=False)
     catalogs: Catalogs = field(init=False)
     memory_files: MemoryFiles | None = None
     """Where session memories are mirrored, if anywhere."""
@@ -149,7 +150,7 @@ class ContextService:
     """The commands that run at a session's start and around its compactions."""
     _following: Following = field(init=False)
     cache_bytes: int = CACHE_BYTES
-    """What sessions kept in memory may take together."""
+    """What sessions and views kept in memory may take together."""
     _checkpoints: Checkpoints = field(init=False)
     _kept: KeptSessions = field(init=False)
     _locks: WeakValueDictionary[str, anyio.Lock] = field(
@@ -160,7 +161,9 @@ class ContextService:
         self._following = Following(self.store)
         self.catalogs = Catalogs(self.store)
         self._checkpoints = Checkpoints(self.store, self._blank())
-        self._kept = KeptSessions(self.cache_bytes)
+        given_bytes = self.cache_bytes // VIEWS_SHARE
+        self.views = GivenViews(given_bytes)
+        self._kept = KeptSessions(self.cache_bytes - given_bytes)
 
     def now(self) -> str:
         """The time as ISO 8601, to the second."""
@@ -479,12 +482,7 @@ class ContextService:
                 {**self.policy.model_dump(exclude_unset=True), **(configure.policy or {})}
             )
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            place = ".".join(map(str, first["loc"]))
-            message = (
-                f"policy.{place}: {first['msg']}. The names are those of the policy reference."
-            )
-            raise InvalidInput(message) from error
+            raise InvalidInput(_refused(error)) from error
 
     def _record(self, session_id: str, opening: Opening) -> SessionRecord:
         return SessionRecord(
@@ -566,3 +564,19 @@ def _is_known(message: Message, found: Mapping[str, Numbered]) -> bool:
         "Give each message an id of its own, or none."
     )
     raise InvalidInput(text)
+
+
+def _refused(error: ValidationError) -> str:
+    """What is wrong with overrides of the policy, and what to give instead."""
+    first = error.errors(include_url=False)[0]
+    name = ".".join(map(str, first["loc"]))[:NAME_CHARS]
+    wrong = f"{first['msg']}."
+    if first["type"] == "extra_forbidden":
+        nearest = get_close_matches(name, Policy.model_fields, n=1)
+        hint = f" Did you mean `{nearest[0]}`?" if nearest else ""
+        wrong = f"there is no such number.{hint}"
+    return f"policy.{name}: {wrong} All are told in docs/reference/policy.md."
+
+
+NAME_CHARS = 100
+"""How much of a name that is refused is repeated."""

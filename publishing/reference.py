@@ -22,6 +22,7 @@ from mcp_context_server import errors, settings
 from mcp_context_server.cli import main as command_line
 from mcp_context_server.commands import COMMANDS
 from mcp_context_server.core import policy
+from mcp_context_server.events import EVENTS, FACTS
 from mcp_context_server.server import build_server, build_service, open_store
 from mcp_context_server.settings import PREFIX, REFERENCE_VARIABLES, Settings
 from mcp_context_server.tools import Tool, offered
@@ -39,6 +40,7 @@ def pages() -> dict[str, str]:
         "settings.md": _page("Settings", _settings()),
         "policy.md": _page("Policy", _policy()),
         "errors.md": _page("Errors and exit codes", _errors()),
+        "events.md": _page("Events", _events()),
     }
 
 
@@ -250,6 +252,15 @@ def _errors() -> Iterator[str]:
     codes = (("0", "done"), ("2", "wrong usage"), ("1", "anything else"))
     yield _table(("code", "meaning"), codes)
     yield "Besides the code there is one line on stderr."
+
+
+def _events() -> Iterator[str]:
+    yield (
+        "What happens to a session's view, as log lines and to OpenTelemetry "
+        "([observe it](../how-to/observe.md)). Facts that there are none of are left out."
+    )
+    yield _table(("event", "what happened"), ((_code(n), what) for n, what in EVENTS.items()))
+    yield _table(("fact", "what it says"), ((_code(n), what) for n, what in FACTS.items()))
 
 
 def _module_text(module: ModuleType) -> str:

@@ -15,7 +15,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from stdio import ROOT, StdioServer
+from stdio import StdioServer
 
 import mcp_context_server
 from mcp_context_server import events, telemetry
@@ -51,14 +51,6 @@ def test_every_event_and_fact_of_the_code_is_listed_and_no_other():
     found = emitted()
     assert {name for name, _ in found} == set(EVENTS)
     assert {fact for _, facts in found for fact in facts} == set(FACTS)
-
-
-def test_the_document_tells_each_of_them():
-    told = (ROOT / "docs" / "events.md").read_text(encoding="utf-8").splitlines()
-    rows = [line for line in told if line.startswith("| `")]
-    assert rows == [
-        f"| `{name}` | {what} |" for table in (EVENTS, FACTS) for name, what in table.items()
-    ]
 
 
 @pytest.fixture

@@ -396,3 +396,44 @@ def test_elsewhere_auto_says_what_to_give_instead(tmp_path):
         refused = server.request("tools/call", asked)
     assert refused["isError"]
     assert "append_messages" in refused["content"][0]["text"]
+
+
+def tool(id: str, name: str, **arguments) -> dict:
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+
+
+def at_work(host: Host, *, plan_lines: int, reads: int, growth: int) -> None:
+    """A short hour: a plan written down, files read, of which usage tells what it will."""
+    host.user("find the bug in the parser")
+    content = "1. look at the lexer, then at the parser\n" * plan_lines
+    host.assistant(
+        tool("w", "Write", file_path="/p/plan.md", content=content), id="w", prompt=18_000
+    )
+    host.user([result("w", "ok")])
+    for n in range(reads):
+        path = f"/proj/f{n}.py"
+        host.assistant(
+            tool(f"c{n}", "Read", file_path=path), id=f"r{n}", prompt=18_000 + growth * (n + 1)
+        )
+        host.user([result(f"c{n}", "x = compute(1)\n" * 100)])
+    host.assistant(
+        text("A check is missing in line 3. " * 20), id="z", prompt=18_000 + growth * (reads + 2)
+    )
+    host.user("mend it")
+    host.assistant(text("Done, and tested."), id="y", prompt=18_000 + growth * (reads + 3))
+
+
+@pytest.mark.requirement("COMP-4", "REST-5")
+@pytest.mark.parametrize("growth", [800, 9_000])
+@pytest.mark.parametrize(("plan_lines", "reads"), [(400, 0), (400, 2), (30, 1), (30, 6)])
+async def test_what_comes_back_never_keeps_a_small_session_from_being_compacted(
+    host, plan_lines, reads, growth
+):
+    at_work(host, plan_lines=plan_lines, reads=reads, growth=growth)
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", transcript=str(host.path))
+        before = await answer(client, "context_status", session_id="s")
+        told = await answer(client, "compact", session_id="s")
+        assert told["status"] == "done"
+        after = await answer(client, "context_status", session_id="s")
+        assert after["used_tokens"] == told["tokens_after"] < before["used_tokens"]

@@ -5,10 +5,11 @@ from publishing import reference
 
 def test_the_reference_pages_are_what_the_code_would_write():
     """Where this fails, run `python -m publishing.reference` and commit the pages."""
-    written = {
+    texts = {
         path.name: path.read_text(encoding="utf-8") for path in reference.DIRECTORY.glob("*.md")
     }
-    assert written == reference.pages()
+    made = {name: text for name, text in texts.items() if text.startswith(reference.MADE)}
+    assert made == reference.pages()
 
 
 def test_every_setting_and_every_number_has_a_sentence():

@@ -15,10 +15,10 @@ from typing import Any, Literal, cast
 
 from pydantic import Field
 
-from ..errors import CatalogFull, DuplicateTool, InvalidTool
-from .messages import Value
-from .policy import Policy
-from .words import parts, squash
+from mcp_context_server.core.messages import Value
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.words import parts, squash
+from mcp_context_server.errors import CatalogFull, DuplicateTool, InvalidTool
 
 Definition = Mapping[str, Any]
 """A tool definition as it came. Treat it as read-only."""

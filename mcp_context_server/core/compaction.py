@@ -503,16 +503,32 @@ def why_no_gain(
     turn: Turn, selection: Selection, edit: Compact, *, any_counts: bool = False
 ) -> str | None:
     """Why a compaction does not count as one, counted alike before and after; None if it does."""
-    freed = selection.dropped_exactly - tokens_of(turn.session, (*edit.messages, *edit.attachments))
+    freed = freed_tokens(turn, selection, edit)
     if freed <= 0:
         return "the view would not be smaller"
-    if (
-        edit.trigger == "auto"
-        and not any_counts
-        and freed < turn.policy.least_gain_fraction * turn.used
-    ):
+    if freed < _least_gain(turn, edit, any_counts=any_counts):
         return f"no_gain: it would free {freed:,.0f} of {turn.used:,.0f} tokens"
     return None
+
+
+def freed_tokens(turn: Turn, selection: Selection, edit: Compact) -> float:
+    """What leaves the view less what comes in its place; below 0 where it would grow."""
+    came = tokens_of(turn.session, (*edit.messages, *edit.attachments))
+    return selection.dropped_exactly - came
+
+
+def spare_tokens(
+    turn: Turn, selection: Selection, edit: Compact, *, any_counts: bool = False
+) -> float:
+    """How much may be put back so that it still counts as a compaction, if it does without."""
+    freed = freed_tokens(turn, selection, edit)
+    return max(0.0, freed - _least_gain(turn, edit, any_counts=any_counts) - 1)
+
+
+def _least_gain(turn: Turn, edit: Compact, *, any_counts: bool) -> float:
+    if edit.trigger != "auto" or any_counts:
+        return 0.0
+    return turn.policy.least_gain_fraction * turn.used
 
 
 def why_still_full(turn: Turn, edit: Compact) -> str | None:

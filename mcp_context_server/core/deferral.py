@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
-from .catalog import (
+from mcp_context_server.core.catalog import (
     Catalog,
     Definition,
     Tally,
@@ -15,8 +15,8 @@ from .catalog import (
     purpose,
     server_of,
 )
-from .messages import Value
-from .policy import Policy
+from mcp_context_server.core.messages import Value
+from mcp_context_server.core.policy import Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -308,18 +308,20 @@ def restore(
     memory: Memory,
     contents: Iterable[Content],
     kept: Messages,
+    *,
+    spare: float,
 ) -> Restored:
     """What comes back into the view after a compaction; never above the warning threshold.
 
-    Files and skills take a share of what was freed at most, so that it stays a compaction.
+    All of it takes at most `spare` tokens, and files and skills a share of them, so that
+    the compaction stays one.
     """
     policy, window = turn.policy, turn.window
     most = min(window.auto_compact * policy.restore_to_fraction, window.warning - 1)
-    bag = _Bag(turn, edit.id, most - edit.tokens_after)
+    bag = _Bag(turn, edit.id, min(most - edit.tokens_after, spare))
     standing = remember(kept, policy.compactable_tools)
     notes, lost = _restore_notes(bag, memory, standing, _tools_text(edit.discovered_tools, kept))
-    freed = max(0, edit.tokens_before - edit.tokens_after)
-    bag.room = min(bag.room, freed * policy.restored_fraction)
+    bag.room = min(bag.room, spare * policy.restored_fraction)
     files, no_files = _restore_files(bag, contents)
     skills, no_skills = _restore_skills(bag, memory, standing)
     _restore_read_set(bag, memory)

@@ -7,7 +7,7 @@ chosen by hand; what they are worth in a score is in the policy.
 from collections.abc import Mapping
 from functools import cache
 
-from .stemmer import stem
+from mcp_context_server.core.stemmer import stem
 
 GROUPS = """
 create add new make insert generate build

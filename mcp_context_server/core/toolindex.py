@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from heapq import nlargest
 from math import log
 
-from .meanings import Direction, meanings
-from .policy import ToolField, ToolRanking
-from .spelling import Spelling
-from .synonyms import synonyms
-from .words import compounds, content_runs, runs, squash, terms
+from mcp_context_server.core.meanings import Direction, meanings
+from mcp_context_server.core.policy import ToolField, ToolRanking
+from mcp_context_server.core.spelling import Spelling
+from mcp_context_server.core.synonyms import synonyms
+from mcp_context_server.core.words import compounds, content_runs, runs, squash, terms
 
 Postings = dict[str, "array[float]"]
 """By term: a document and what the term is worth in it, in turn. A float of 4 bytes

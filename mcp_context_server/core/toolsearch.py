@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from .catalog import (
+from mcp_context_server.core.catalog import (
     Catalog,
     Definition,
     Tally,
@@ -22,11 +22,18 @@ from .catalog import (
     search_hint,
     server_of,
 )
-from .deferral import Deferral
-from .messages import Block, Message, Messages, Value, is_result, nested_blocks
-from .policy import Policy
-from .toolindex import ToolIndex, ToolText
-from .words import parts, squash
+from mcp_context_server.core.deferral import Deferral
+from mcp_context_server.core.messages import (
+    Block,
+    Message,
+    Messages,
+    Value,
+    is_result,
+    nested_blocks,
+)
+from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.toolindex import ToolIndex, ToolText
+from mcp_context_server.core.words import parts, squash
 
 
 @dataclass(frozen=True, slots=True)

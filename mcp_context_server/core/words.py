@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, pairwise
 
-from .stemmer import stem
+from mcp_context_server.core.stemmer import stem
 
 LONGEST_RUN_CHARS = 40
 """Longer runs are encodings or noise, not words; the longest English words have under 35."""

@@ -9,8 +9,15 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..core.messages import Block
-from .base import as_content, as_list, as_record, as_records, as_text, kind_of
+from mcp_context_server.core.messages import Block
+from mcp_context_server.transcripts.base import (
+    as_content,
+    as_list,
+    as_record,
+    as_records,
+    as_text,
+    kind_of,
+)
 
 UNSEEN = frozenset(
     {

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeGuard, cast
 
-from ..core.messages import Block, Message, Role
+from mcp_context_server.core.messages import Block, Message, Role
 
 Record = dict[str, Any]
 """One JSON object of a transcript."""

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..core.messages import Message, is_prompt
-from .base import Rewound
+from mcp_context_server.core.messages import Message, is_prompt
+from mcp_context_server.transcripts.base import Rewound
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .base import (
+from mcp_context_server.transcripts.base import (
     Described,
     Event,
     Format,
@@ -17,9 +17,9 @@ from .base import (
     as_records,
     as_text,
 )
-from .lines import decode_line, decode_whole
-from .openai_chat import is_openai, to_messages
-from .parts import appended, identified, parts_text
+from mcp_context_server.transcripts.lines import decode_line, decode_whole
+from mcp_context_server.transcripts.openai_chat import is_openai, to_messages
+from mcp_context_server.transcripts.parts import appended, identified, parts_text
 
 CONTAINERS = ("messages", "history", "input", "conversation")
 """Where an object keeps its list of messages."""

@@ -11,10 +11,10 @@ leaves a typed prompt behind; only the latter is told as `Rewound`.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..core.messages import Message
-from ..core.usage import SYNTHETIC_MODEL
-from .attachments import attachment_content, is_typed
-from .base import (
+from mcp_context_server.core.messages import Message
+from mcp_context_server.core.usage import SYNTHETIC_MODEL
+from mcp_context_server.transcripts.attachments import attachment_content, is_typed
+from mcp_context_server.transcripts.base import (
     Appended,
     Cleared,
     Compacted,
@@ -34,7 +34,7 @@ from .base import (
     text_block,
     text_ids,
 )
-from .branch import Branch
+from mcp_context_server.transcripts.branch import Branch
 
 HOST_WORDS = (
     "[Request interrupted by user",

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.messages import Message, message_text
-from .base import (
+from mcp_context_server.core.messages import Message, message_text
+from mcp_context_server.transcripts.base import (
     Appended,
     Compacted,
     Described,
@@ -27,9 +27,9 @@ from .base import (
     as_text,
     is_zero_usage,
 )
-from .lines import decode_whole
-from .parts import digest, identified
-from .times import iso_time
+from mcp_context_server.transcripts.lines import decode_whole
+from mcp_context_server.transcripts.parts import digest, identified
+from mcp_context_server.transcripts.times import iso_time
 
 _RESULT = re.compile(r"\[\w+(?: for .*)?\] Result:", re.DOTALL)
 """How a message begins that tells a tool's result in words."""

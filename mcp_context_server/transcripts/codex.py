@@ -8,8 +8,8 @@ made up for the items between two reports of usage, or two rounds of calls.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..core.messages import Block, Message, Role, is_prompt
-from .base import (
+from mcp_context_server.core.messages import Block, Message, Role, is_prompt
+from mcp_context_server.transcripts.base import (
     Appended,
     Compacted,
     Event,
@@ -27,7 +27,14 @@ from .base import (
     kind_of,
     text_block,
 )
-from .parts import compact_json, media, simplest, texts, tool_result, tool_use
+from mcp_context_server.transcripts.parts import (
+    compact_json,
+    media,
+    simplest,
+    texts,
+    tool_result,
+    tool_use,
+)
 
 INJECTED = (
     "<environment_context>",

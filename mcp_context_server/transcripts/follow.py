@@ -6,9 +6,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from ..core.messages import Value
-from ..errors import TranscriptUnreadable, brief
-from .base import (
+from mcp_context_server.core.messages import Value
+from mcp_context_server.errors import TranscriptUnreadable, brief
+from mcp_context_server.transcripts.base import (
     Appended,
     Compacted,
     Event,
@@ -19,8 +19,8 @@ from .base import (
     Rewound,
     Unreadable,
 )
-from .formats import detect, format_named, formats
-from .lines import LineReader
+from mcp_context_server.transcripts.formats import detect, format_named, formats
+from mcp_context_server.transcripts.lines import LineReader
 
 CHUNK_BYTES = 1 << 20
 """Read at a time, so that a file of any size takes little memory."""

@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import PurePath
 from types import MappingProxyType
 
-from ..errors import TranscriptUnreadable
-from .base import Format
-from .lines import decode_line, decode_whole
+from mcp_context_server.errors import TranscriptUnreadable
+from mcp_context_server.transcripts.base import Format
+from mcp_context_server.transcripts.lines import decode_line, decode_whole
 
 
 @cache
@@ -16,15 +16,15 @@ def formats() -> Mapping[str, Format]:
 
     The readers are imported here, since a server that follows no transcript needs none.
     """
-    from .chat import ANTHROPIC, OPENAI_CHAT
-    from .claude_code import CLAUDE_CODE
-    from .cline import CLINE, CLINE_SCREEN
-    from .codex import CODEX
-    from .gemini import GEMINI
-    from .opencode import OPENCODE
-    from .openhands import OPENHANDS
-    from .pi import PI
-    from .sweagent import MINI_SWE_AGENT, SWE_AGENT
+    from mcp_context_server.transcripts.chat import ANTHROPIC, OPENAI_CHAT
+    from mcp_context_server.transcripts.claude_code import CLAUDE_CODE
+    from mcp_context_server.transcripts.cline import CLINE, CLINE_SCREEN
+    from mcp_context_server.transcripts.codex import CODEX
+    from mcp_context_server.transcripts.gemini import GEMINI
+    from mcp_context_server.transcripts.opencode import OPENCODE
+    from mcp_context_server.transcripts.openhands import OPENHANDS
+    from mcp_context_server.transcripts.pi import PI
+    from mcp_context_server.transcripts.sweagent import MINI_SWE_AGENT, SWE_AGENT
 
     known = (
         CLAUDE_CODE,

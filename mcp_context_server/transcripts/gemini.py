@@ -8,8 +8,8 @@ the model gets.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..core.messages import Block, Message
-from .base import (
+from mcp_context_server.core.messages import Block, Message
+from mcp_context_server.transcripts.base import (
     Appended,
     Described,
     Event,
@@ -24,8 +24,15 @@ from .base import (
     kind_of,
     text_block,
 )
-from .lines import decode_line, decode_whole
-from .parts import compact_json, digest, simplest, texts, tool_result, tool_use
+from mcp_context_server.transcripts.lines import decode_line, decode_whole
+from mcp_context_server.transcripts.parts import (
+    compact_json,
+    digest,
+    simplest,
+    texts,
+    tool_result,
+    tool_use,
+)
 
 SPEAKERS = frozenset({"user", "gemini", "model"})
 FAILED = frozenset({"error", "cancelled"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from .base import Event, ReadRecord, Record, Unreadable
+from mcp_context_server.transcripts.base import Event, ReadRecord, Record, Unreadable
 
 LARGEST_LINE_BYTES = 512 * 1024 * 1024
 """A line longer than this is skipped, not held; images make lines of tens of megabytes."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .base import as_record, as_text
+from mcp_context_server.transcripts.base import as_record, as_text
 
 TAIL_BYTES = 1 << 20
 """How much of the end of a transcript is searched for a call's id."""

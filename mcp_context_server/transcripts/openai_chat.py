@@ -8,9 +8,18 @@ message here, and in one `tool` message each there.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..core.messages import Block, Message, is_blocks, is_result, result_text
-from .base import as_content, as_list, as_record, as_records, as_role, as_text, kind_of, text_block
-from .parts import (
+from mcp_context_server.core.messages import Block, Message, is_blocks, is_result, result_text
+from mcp_context_server.transcripts.base import (
+    as_content,
+    as_list,
+    as_record,
+    as_records,
+    as_role,
+    as_text,
+    kind_of,
+    text_block,
+)
+from mcp_context_server.transcripts.parts import (
     compact_json,
     data_url,
     digest,

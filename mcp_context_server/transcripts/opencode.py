@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.messages import Block, Message
-from .base import (
+from mcp_context_server.core.messages import Block, Message
+from mcp_context_server.transcripts.base import (
     Appended,
     Cleared,
     Compacted,
@@ -25,9 +25,9 @@ from .base import (
     as_text,
     is_zero_usage,
 )
-from .lines import decode_whole
-from .parts import media, simplest, texts, tool_result, tool_use
-from .times import iso_time
+from mcp_context_server.transcripts.lines import decode_whole
+from mcp_context_server.transcripts.parts import media, simplest, texts, tool_result, tool_use
+from mcp_context_server.transcripts.times import iso_time
 
 
 def parse(data: bytes) -> Sequence[Event]:

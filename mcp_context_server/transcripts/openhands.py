@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..core.messages import Block, Message
-from .base import (
+from mcp_context_server.core.messages import Block, Message
+from mcp_context_server.transcripts.base import (
     Appended,
     Compacted,
     Described,
@@ -26,9 +26,9 @@ from .base import (
     as_text,
     is_zero_usage,
 )
-from .lines import decode_line, decode_whole
-from .openai_chat import to_messages
-from .parts import media, texts, tool_result, tool_use
+from mcp_context_server.transcripts.lines import decode_line, decode_whole
+from mcp_context_server.transcripts.openai_chat import to_messages
+from mcp_context_server.transcripts.parts import media, texts, tool_result, tool_use
 
 SPOKEN = frozenset({"message", "finish", "reject"})
 """Actions that say something; with no call behind them they are plain text."""

@@ -6,9 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any, cast
 
-from ..core.messages import Block, Message
-from .base import Appended, Event, Reported, as_list, as_record, as_text, text_block
-from .lines import decode_at
+from mcp_context_server.core.messages import Block, Message
+from mcp_context_server.transcripts.base import (
+    Appended,
+    Event,
+    Reported,
+    as_list,
+    as_record,
+    as_text,
+    text_block,
+)
+from mcp_context_server.transcripts.lines import decode_at
 
 LONGEST_NAME = 128
 """Characters that a tool's name may have."""

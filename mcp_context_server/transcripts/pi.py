@@ -7,8 +7,8 @@ the start is padded and rewritten in place, so it is not looked at.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ..core.messages import Block, Message
-from .base import (
+from mcp_context_server.core.messages import Block, Message
+from mcp_context_server.transcripts.base import (
     Appended,
     Compacted,
     Event,
@@ -23,9 +23,9 @@ from .base import (
     is_zero_usage,
     text_block,
 )
-from .branch import Branch
-from .parts import simplest, tool_result, tool_use
-from .times import iso_time
+from mcp_context_server.transcripts.branch import Branch
+from mcp_context_server.transcripts.parts import simplest, tool_result, tool_use
+from mcp_context_server.transcripts.times import iso_time
 
 
 @dataclass(slots=True)

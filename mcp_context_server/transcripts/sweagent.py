@@ -8,8 +8,8 @@ knows usage in total only. mini-SWE-agent keeps every response with its usage.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..core.messages import Message
-from .base import (
+from mcp_context_server.core.messages import Message
+from mcp_context_server.transcripts.base import (
     Described,
     Event,
     Format,
@@ -19,10 +19,10 @@ from .base import (
     as_text,
     is_zero_usage,
 )
-from .chat import prepared
-from .lines import decode_whole
-from .openai_chat import to_messages
-from .parts import appended, identified
+from mcp_context_server.transcripts.chat import prepared
+from mcp_context_server.transcripts.lines import decode_whole
+from mcp_context_server.transcripts.openai_chat import to_messages
+from mcp_context_server.transcripts.parts import appended, identified
 
 MINI = "mini-swe-agent"
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from ..core.markers import CLEARED
-from ..core.messages import Block, Message, Messages, is_result
-from .base import (
+from mcp_context_server.core.markers import CLEARED
+from mcp_context_server.core.messages import Block, Message, Messages, is_result
+from mcp_context_server.transcripts.base import (
     Appended,
     Cleared,
     Compacted,

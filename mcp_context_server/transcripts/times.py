@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from .base import as_count
+from mcp_context_server.transcripts.base import as_count
 
 LATEST_MILLISECONDS = 1 << 43
 """A number above this (the year 2248) is no time."""

@@ -124,3 +124,39 @@ def test_hostile_text_in_notes_is_quoted_and_secrets_are_masked():
     first = turn.after(*collapse(turn).edits).view[0].content
     assert secret not in first
     assert "<summary>" not in first
+
+
+def test_where_clearing_is_enough_nothing_is_folded():
+    turn = filled(0.93, micro_compact=True)
+    assert [done.stage for done in plan(turn).applied] == ["microcompact"]
+
+
+def talkative(rounds: int):
+    """Rounds of which the most is said, and a little called."""
+    for n in range(rounds):
+        yield user(f"please do task {n}, " + "and mind the details " * 400, id=f"u{n}")
+        said = text(f"I shall do {n} " + "as was said " * 900)
+        yield assistant(said, call(f"c{n}", "Bash", command="make"), id=f"a{n}")
+        yield user(result(f"c{n}", f"made {n}\n" + "and some more\n" * 150), id=f"r{n}")
+
+
+@pytest.mark.requirement("PIPE-1", "COLL-1")
+def test_where_folding_is_unavoidable_it_spares_results_that_clearing_would_take_for_nothing():
+    view = (*talkative(44), user("what next?", id="q"))
+    cleared = plan(turn_for(view, model="claude-sonnet-4-5"))
+    assert [done.stage for done in cleared.applied] == ["microcompact"]
+    turn = turn_for(view, model="claude-sonnet-4-5", collapse=True)
+    assert cleared.used_tokens >= turn.share(turn.policy.collapse_at_fraction)
+    folded = plan(turn)
+    assert [done.stage for done in folded.applied] == ["collapse"]
+    after = turn.after(*cleared.edits)
+    both = after.after(*collapse(after).edits)
+    assert len(whole_results(folded.session.view, view)) > 3 * len(whole_results(both.view, view))
+    first, then = (next(m for m in v if m.is_meta) for v in (folded.session.view, both.view))
+    assert "→ made 0" in first.content
+    assert "→ made 0" not in then.content
+    assert validate([message.wire() for message in folded.session.view]) == ()
+
+
+def whole_results(view, originals):
+    return [message for message in view if message.results and message in originals]

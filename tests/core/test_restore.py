@@ -10,6 +10,7 @@ from mcp_context_server.core.compaction import (
     Wish,
     compact_edit,
     select,
+    spare_tokens,
     tokens_of,
 )
 from mcp_context_server.core.messages import message_text
@@ -56,8 +57,9 @@ def restored(view, contents=None, **options):
     memory = remember(selection.replaced)
     wanted = wanted_files(memory, kept, turn)
     found = contents or {}
+    spare = spare_tokens(turn, selection, edit)
     given = [found.get(u.path, Content(u.path, "line of it\n" * 100, "stored")) for u in wanted]
-    return turn, after, restore(turn, edit, memory, given, kept)
+    return turn, after, restore(turn, edit, memory, given, kept, spare=spare)
 
 
 def by_kind(back, kind: str) -> list:
