@@ -226,7 +226,7 @@ def others(texts):
         encoding = tiktoken.get_encoding("o200k_base")
         yield "tiktoken o200k", lambda: sum(len(encoding.encode_ordinary(t)) for t in texts)
     except Exception as problem:
-        print(f"(no tiktoken: {problem})")
+        print(f"(no tiktoken, or none of its data: {type(problem).__name__})")
     try:
         from langchain_core.messages import HumanMessage
         from langchain_core.messages.utils import count_tokens_approximately

@@ -12,10 +12,11 @@ Ask = Callable[..., Awaitable[dict[str, Any]]]
 
 
 @asynccontextmanager
-async def context_server(store: str = "memory:") -> AsyncIterator[Ask]:
+async def context_server(store: str = "memory:", **environ: str) -> AsyncIterator[Ask]:
     """A server for as long as the block runs. A tool that fails raises `RuntimeError`."""
-    command = ["-m", "mcp_context_server", "serve", "--store", store]
-    async with Client(StdioServerParameters(command=sys.executable, args=command)) as client:
+    serve = ["-m", "mcp_context_server", "serve", "--store", store]
+    server = StdioServerParameters(command=sys.executable, args=serve, env=environ)
+    async with Client(server) as client:
 
         async def ask(tool: str, **arguments: Any) -> dict[str, Any]:
             result = await client.call_tool(tool, arguments)

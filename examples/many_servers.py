@@ -1,6 +1,6 @@
 """An agent with many MCP servers: one search over all of their tools.
 
-    python examples/many_servers.py [SERVER ...]
+    python -m examples.many_servers [SERVER ...]
 
 It connects to the servers below that are installed (`pip install mcp-server-time
 mcp-server-git mcp-server-fetch` adds three to the two of this folder), registers every
@@ -23,12 +23,9 @@ from typing import Any
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from examples.connecting import Ask, context_server
+
 HERE = Path(__file__).parent
-CONTEXT = StdioServerParameters(
-    command=sys.executable,
-    args=["-m", "mcp_context_server", "serve", "--store", "memory:"],
-    env={"ENABLE_TOOL_SEARCH": "true"},
-)
 FROM_REGISTRIES = {
     "time": ("mcp-server-time", "--local-timezone", "UTC"),
     "git": ("mcp-server-git",),
@@ -61,17 +58,10 @@ def installed() -> Iterator[tuple[str, StdioServerParameters]]:
 class Servers:
     """The agent's connections: one to the context server, one to every other server."""
 
-    context: Client
+    ask: Ask
     stack: AsyncExitStack
     owners: dict[str, tuple[Client, str]] = field(default_factory=dict)
     """By the name that the model sees: whose tool it is, and what it is called there."""
-
-    async def ask(self, tool: str, **arguments: object) -> dict[str, Any]:
-        """The answer of a tool of the context server."""
-        result = await self.context.call_tool(tool, arguments)
-        if result.is_error:
-            raise RuntimeError(result.content[0].text)
-        return result.structured_content
 
     async def connect(self, servers: Mapping[str, StdioServerParameters]) -> None:
         """Connect to every server and register its tools; one that fails is told as missing."""
@@ -109,8 +99,8 @@ class Servers:
 async def work(servers: Mapping[str, StdioServerParameters]) -> None:
     """Connect, register, and take every step with the tool that its query finds."""
     async with AsyncExitStack() as stack:
-        context = await stack.enter_async_context(Client(CONTEXT))
-        agent = Servers(context, stack)
+        ask = await stack.enter_async_context(context_server(ENABLE_TOOL_SEARCH="true"))
+        agent = Servers(ask, stack)
         await agent.connect(servers)
         tools = (await agent.ask("context_status"))["tools"]
         print(

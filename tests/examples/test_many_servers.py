@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_tools_of_several_servers_are_found_and_called():
     done = subprocess.run(
-        [sys.executable, "examples/many_servers.py", "notes", "units"],
+        [sys.executable, "-m", "examples.many_servers", "notes", "units"],
         capture_output=True,
         text=True,
         cwd=ROOT,
