@@ -81,6 +81,17 @@ def test_the_five_files_read_last_come_back_each_within_its_budget():
 
 
 @pytest.mark.requirement("REST-1")
+def test_all_files_together_stay_within_their_budget():
+    view = [m for n in range(5) for m in read(n, f"/src/f{n}.py")]
+    large = {f"/src/f{n}.py": Content(f"/src/f{n}.py", "word " * 9_000, "disk") for n in range(5)}
+    budgets = {"restored_file_tokens": 4_000, "restored_files_tokens": 10_000}
+    turn, _, back = restored(view, large, **budgets)
+    assert back.files == ("/src/f4.py", "/src/f3.py", "/src/f2.py")
+    assert back.left_out == ("/src/f1.py", "/src/f0.py")
+    assert tokens_of(turn.session, by_kind(back, "file")) <= 10_000
+
+
+@pytest.mark.requirement("REST-1")
 def test_a_file_that_is_gone_is_told_and_one_that_changed_says_so():
     view = [*read(1, "/gone.py"), *read(2, "/new.py")]
     found = {
