@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from mcp_context_server.answers import largest_of
 from mcp_context_server.compacting import Asked, Compactor
+from mcp_context_server.core.collapse import drain
 from mcp_context_server.core.edits import Edit, Entry, Learn, Recover
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.media import drop_old_media
@@ -124,7 +125,7 @@ def _refused(turn: Turn, refusal: Refusal, overflow: Overflow, given: GivenView 
         window_tokens=turn.window.context_window,
         digest=refused_digest(session, overflow, beside, sent),
         has_media=session.media.count > 0,
-        has_staged_groups=bool(session.staged),
+        has_staged_groups=bool(drain(turn)),
         may_compact=turn.kind not in ("summary", "memory"),
         largest=tuple(
             f"{each.tool or 'result'} {each.tool_use_id} ({each.tokens:,} tokens)"
@@ -141,5 +142,5 @@ def _edits(turn: Turn, step: Step) -> tuple[Edit, ...]:
         dropped = drop_old_media(bare)
         return with_thinking(turn, dropped.edits) if dropped else ()
     if step.stage == "collapse_drain":
-        return with_thinking(turn, turn.session.staged)
+        return drain(turn)
     return ()

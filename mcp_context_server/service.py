@@ -26,7 +26,7 @@ from mcp_context_server.changes import Changes
 from mcp_context_server.checkpoints import Checkpoints, is_due
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
 from mcp_context_server.core.deferral import AUTO, SearchMode
-from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
+from mcp_context_server.core.edits import Configure, Entry, Replace, Undo, original_of
 from mcp_context_server.core.intake import (
     Intake,
     refuse_doubles,
@@ -58,6 +58,7 @@ from mcp_context_server.errors import (
     TranscriptUnreadable,
     VersionConflict,
 )
+from mcp_context_server.events import emit
 from mcp_context_server.files import FileReader
 from mcp_context_server.following import Following
 from mcp_context_server.kept import KeptSessions, Live
@@ -353,6 +354,7 @@ class ContextService:
             if answer is None:
                 raise
             intake = redeemed(key, digest, answer)
+        _tell_of_spills(session_id, intake.entries)
         _read_ahead(intake.entries, live.session.policy)
         return live, intake
 
@@ -534,6 +536,13 @@ class ContextService:
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _tell_of_spills(session_id: str, entries: Sequence[Entry]) -> None:
+    replaced = (entry for entry in entries if isinstance(entry, Replace))
+    freed = sum(change.tokens_freed for edit in replaced for change in edit.changes)
+    if freed:
+        emit("spill", session_id=session_id, tokens_freed=freed)
 
 
 def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:
