@@ -209,6 +209,7 @@ async def test_a_cancelled_attempt_leaves_history_as_it_was_and_is_not_counted()
     assert not made.is_running("s")
 
 
+@pytest.mark.requirement("COMP-13")
 async def test_a_conflict_while_the_summary_was_written_changes_nothing():
     made = compactor(GOOD)
 

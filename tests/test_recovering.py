@@ -57,7 +57,10 @@ async def folded(client) -> dict:
     folding = {"collapse": True, "micro_compact": False}
     await answer(client, "session_open", model=MODEL, context_window=16_000, policy=folding)
     for n in range(60):
-        said = ("user", f"please do task {n} " * 20), ("assistant", f"and {n} shall be done " * 50 + "now")
+        said = (
+            ("user", f"please do task {n} " * 20),
+            ("assistant", f"and {n} shall be done " * 50 + "now"),
+        )
         talk = [{"role": role, "content": text, "id": f"{role}{n}"} for role, text in said]
         await answer(client, "append_messages", messages=talk)
         turn = await answer(client, "prepare_turn", output="none")
