@@ -20,7 +20,7 @@ from mcp_context_server.ports import Checkpoint, Numbered, SessionStore
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever the same transcript folds to something else than before."""
 
 MOST_ENTRIES = 1_000

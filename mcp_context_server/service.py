@@ -77,7 +77,7 @@ from mcp_context_server.ports import (
     no_hooks,
 )
 from mcp_context_server.receipts import digest_of, receipt_of, redeemed
-from mcp_context_server.views import GivenViews
+from mcp_context_server.views import VIEWS_SHARE, GivenViews
 
 if TYPE_CHECKING:
     from mcp_context_server.answers import Estimable, Method
@@ -141,7 +141,7 @@ class ContextService:
     files: FileReader = field(default_factory=FileReader)
     counters: Sequence[TokenCounter] = ()
     """Who is asked for exact counts; the first that serves the model."""
-    views: GivenViews = field(default_factory=GivenViews)
+    views: GivenViews = field(init=False)
     catalogs: Catalogs = field(init=False)
     memory_files: MemoryFiles | None = None
     """Where session memories are mirrored, if anywhere."""
@@ -151,7 +151,7 @@ class ContextService:
     """The commands that run at a session's start and around its compactions."""
     _following: Following = field(init=False)
     cache_bytes: int = CACHE_BYTES
-    """What sessions kept in memory may take together."""
+    """What sessions and views kept in memory may take together."""
     _checkpoints: Checkpoints = field(init=False)
     _kept: KeptSessions = field(init=False)
     _locks: WeakValueDictionary[str, anyio.Lock] = field(
@@ -162,7 +162,9 @@ class ContextService:
         self._following = Following(self.store)
         self.catalogs = Catalogs(self.store)
         self._checkpoints = Checkpoints(self.store, self._blank())
-        self._kept = KeptSessions(self.cache_bytes)
+        given_bytes = self.cache_bytes // VIEWS_SHARE
+        self.views = GivenViews(given_bytes)
+        self._kept = KeptSessions(self.cache_bytes - given_bytes)
 
     def now(self) -> str:
         """The time as ISO 8601, to the second."""

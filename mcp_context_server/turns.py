@@ -31,6 +31,7 @@ from mcp_context_server.errors import InvalidInput
 from mcp_context_server.events import emit
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.service import ContextService, Live
+from mcp_context_server.views import GivenView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,13 +263,23 @@ async def _answer(service: ContextService, live: Live, asked: Preparing, planned
         changes=changes,
         with_view=asked.output == "view",
     )
-    if prepared.notice is None and before is not None:
-        notice = notice_of(session.edits, after=before.version)
+    if prepared.notice is None:
+        notice = notice_of(session.edits, after=_last_turn(session, asked, before))
         prepared = prepared.model_copy(update={"notice": notice})
     sent = prepared.request.max_tokens
     beside = Beside(_system(session, asked), asked.tools, asked.pending, sent)
     service.views.remember(session_id, session, beside)
     return _unless_refused(prepared, session, beside)
+
+
+def _last_turn(session: Session, asked: Preparing, before: GivenView | None) -> int:
+    """The version at which the model was told last: as the caller says, else as far as is known.
+
+    What stood before the newest response was sent for it, whichever replica prepared it.
+    """
+    if asked.since_version:
+        return asked.since_version
+    return max(session.responded, before.version if before else 0)
 
 
 def _unless_refused(prepared: Prepared, session: Session, beside: Beside) -> Prepared:

@@ -30,7 +30,6 @@ class Play:
             "LANG": "C.UTF-8",
             "COLUMNS": "100",
             "no_proxy": "127.0.0.1,localhost",
-            "PYTHONDONTWRITEBYTECODE": "1",
             # Whoever goes out to a network fails at once.
             **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9"),
         }

@@ -3,8 +3,8 @@
 The language of a fenced block says what becomes of it. `sh` is run, in a directory that
 looks like a clone of this repository and with a home of its own; `sh serves` is interrupted
 once it has said something, and `sh needs=…` is left out. `python` is run, or saved where it
-has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed. `text`
-behind `sh` is what that printed, where `…` stands for anything.
+has a `title`; `python part` is run where `ask` calls a server's tools. `json` is parsed.
+`text` behind `sh` is what that printed, where `…` stands for anything.
 """
 
 import ast
@@ -225,6 +225,21 @@ def test_pages_that_messages_of_the_code_name_are_there():
     }
     assert told
     assert [name for name in told if not (ROOT / name).exists()] == []
+
+
+# ── decisions ────────────────────────────────────────────────────────────────
+
+
+def test_decisions_are_numbered_one_after_another_and_say_why_what_and_what_follows():
+    found = sorted((ROOT / "docs/decisions").glob("*.md"))
+    assert [path.name[:4] for path in found] == [f"{n:04}" for n in range(1, len(found) + 1)]
+    for number, path in enumerate(found, 1):
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"# {number}. ")
+        parts = re.findall(
+            r"^(Status|\*\*Context|\*\*Decision|\*\*Consequences)", text, re.MULTILINE
+        )
+        assert parts == ["Status", "**Context", "**Decision", "**Consequences"], path.name
 
 
 # ── the glossary ─────────────────────────────────────────────────────────────

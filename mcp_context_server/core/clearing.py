@@ -44,7 +44,8 @@ def _changed_ids(session: Session, stages: tuple[str, ...]) -> frozenset[str]:
 
 def clearing(result: ToolResult, session: Session) -> Change | None:
     """The change that leaves a placeholder for a result; None where that would not be smaller."""
-    about = argument_of(result.arguments, session.policy.placeholder_argument_chars)
+    chars = session.policy.placeholder_argument_chars
+    about = argument_of(result.arguments, chars, path=result.path)
     told = round(session.calibration.factor * result.tokens)
     return exchange(result, _placeholder(result.tool, about, told, result.id), session)
 
@@ -76,11 +77,15 @@ def exchange(result: ToolResult, content: str | list[Block], session: Session) -
     )
 
 
-def argument_of(arguments: Mapping[str, Any], chars: int) -> str:
+def argument_of(arguments: Mapping[str, Any], chars: int, *, path: str | None = None) -> str:
     """What a call was about, in a few characters: its path, else its first text; in brackets."""
     if not arguments or not chars:
         return ""
-    shown = tool_path(arguments) or next((v for v in arguments.values() if isinstance(v, str)), "")
+    shown = (
+        path
+        or tool_path(arguments)
+        or next((v for v in arguments.values() if isinstance(v, str)), "")
+    )
     if not shown:
         shown = json.dumps(arguments, ensure_ascii=False, default=str)[: 2 * chars]
     shown = shown[: 2 * chars]

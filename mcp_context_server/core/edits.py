@@ -404,10 +404,8 @@ def apply(view: Messages, edit: Edit, places: Mapping[str, int] = NOWHERE) -> Me
             return view
         case RegisterTools() | DiscoverTools() | Remember():
             return view
-        case Replace():
-            return _replace(view, edit.changes, places)
-        case DropThinking():
-            return _drop_thinking(view, frozenset(edit.message_ids))
+        case Replace() | DropThinking():
+            return with_exchanged(view, exchanged(view, edit, places))
         case Mend() | Collapse():
             return _splice(view, edit.first, edit.last, edit.messages, places)
         case Compact():
@@ -417,6 +415,34 @@ def apply(view: Messages, edit: Edit, places: Mapping[str, int] = NOWHERE) -> Me
             return view if end is None else (*view[: end + 1], *edit.messages)
         case _:
             assert_never(edit)
+
+
+def exchanged(
+    view: Messages, edit: Replace | DropThinking, places: Mapping[str, int] = NOWHERE
+) -> dict[int, Message]:
+    """What stands where after an edit that leaves every message at its place."""
+    match edit:
+        case Replace():
+            changes: dict[str, list[Change]] = {}
+            for change in edit.changes:
+                changes.setdefault(change.message_id, []).append(change)
+            found = ((place, view[place]) for place in _standing_at(view, changes, places))
+            return {place: _with_changes(old, changes[old.id]) for place, old in found}
+        case DropThinking():
+            found = _standing_at(view, frozenset(edit.message_ids), places)
+            return {place: without_thinking(view[place]) for place in found}
+        case _:
+            assert_never(edit)
+
+
+def with_exchanged(view: Messages, fresh: Mapping[int, Message]) -> Messages:
+    """The view with other messages at these places."""
+    if not fresh:
+        return view
+    edited = list(view)
+    for place, message in fresh.items():
+        edited[place] = message
+    return tuple(edited)
 
 
 def standing(entries: Sequence[Entry]) -> list[tuple[int, Entry]]:
@@ -489,33 +515,17 @@ def _splice(
     return (*view[:start], *messages, *view[end + 1 :])
 
 
-def _replace(view: Messages, changes: Iterable[Change], places: Mapping[str, int]) -> Messages:
-    by_message: dict[str, list[Change]] = {}
-    for change in changes:
-        by_message.setdefault(change.message_id, []).append(change)
-    found = _standing_at(view, by_message, places)
-    if not found:
-        return view
-    edited = list(view)
-    for place in found:
-        edited[place] = _with_changes(view[place], by_message[view[place].id])
-    return tuple(edited)
-
-
 def _standing_at(
     view: Messages, ids: Collection[str], places: Mapping[str, int]
 ) -> Collection[int]:
     """Where these messages stand; the whole view is looked through unless that is known."""
     known = {place for id in ids if (place := places.get(id, len(view))) < len(view)}
     if len(known) == len(ids) and all(view[place].id in ids for place in known):
-        return known
+        return sorted(known)
     return [place for place, message in enumerate(view) if message.id in ids]
 
 
-def _with_changes(message: Message, changes: Sequence[Change]) -> Message:
-    if len(message.blocks) == 1 and len(changes) == 1:
-        place = _place(message.blocks, changes[0])
-        return message if place is None else message.with_blocks((changes[0].block,))
+def _with_changes(message: Message, changes: Iterable[Change]) -> Message:
     blocks = list(message.blocks)
     for change in changes:
         place = _place(blocks, change)
@@ -526,17 +536,14 @@ def _with_changes(message: Message, changes: Sequence[Change]) -> Message:
 
 def _place(blocks: Sequence[Block], change: Change) -> int | None:
     """Where the block stands that a change is about; None where it is there no more."""
-    id = change.tool_use_id
+    id, told = change.tool_use_id, change.index
+    is_there = 0 <= told < len(blocks)
     if id is None:
-        return change.index if 0 <= change.index < len(blocks) else None
+        return told if is_there else None
+    if is_there and blocks[told].get("tool_use_id") == id:
+        return told
     found = (at for at, block in enumerate(blocks) if block.get("tool_use_id") == id)
     return next(found, None)
-
-
-def _drop_thinking(view: Messages, message_ids: frozenset[str]) -> Messages:
-    return tuple(
-        without_thinking(message) if message.id in message_ids else message for message in view
-    )
 
 
 def without_thinking(message: Message) -> Message:

@@ -11,7 +11,13 @@ from functools import lru_cache
 from typing import Any, Literal, cast
 
 from mcp_context_server.core.identifiers import names_in, texts_in
-from mcp_context_server.core.messages import Message, is_call, is_result, result_text
+from mcp_context_server.core.messages import (
+    FACTS_MEMO,
+    Message,
+    is_call,
+    is_result,
+    result_text,
+)
 from mcp_context_server.core.outline import is_summary_text
 from mcp_context_server.core.prompts import is_continuation, summary_in
 from mcp_context_server.core.tool_roles import COMMAND_ROLES, ToolRole, tool_path, tool_role
@@ -117,7 +123,7 @@ class _Memory:
 
 def _memory(message: Message) -> _Memory:
     kept = cast("dict[str, Any]", message.__dict__)
-    memory: _Memory | None = kept.get("_facts")
+    memory: _Memory | None = kept.get(FACTS_MEMO)
     if (
         memory is None
         or memory.content is not message.content
@@ -125,7 +131,7 @@ def _memory(message: Message) -> _Memory:
         or memory.role != message.role
     ):
         memory = _Memory(message.content, message.role, message.is_meta, _gather(message), {})
-        kept["_facts"] = memory
+        kept[FACTS_MEMO] = memory
     return memory
 
 

@@ -6,10 +6,9 @@ is looked at only to change it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import repeat
 from typing import Any, NamedTuple, cast
 
-from mcp_context_server.core.messages import Block, Message, Messages, is_call, is_result
+from mcp_context_server.core.messages import Block, Message, Messages, is_call
 from mcp_context_server.core.tokens import block_tokens, message_overhead, message_tokens
 from mcp_context_server.core.tool_roles import tool_path
 
@@ -60,7 +59,9 @@ class Ledger:
     def exchanged(self, before: Messages, after: Messages, family: str) -> "Ledger":
         """The ledger of a view in which some messages are others; what stayed is not looked at."""
         if len(before) == len(after):
-            return self._exchanged_in_place(before, after, family)
+            pairs = enumerate(zip(before, after, strict=True))
+            fresh = {place: new for place, (old, new) in pairs if old is not new}
+            return self.exchanged_at(fresh, after, family)
         start, end = _shared_ends(before, after)
         head = Ledger(self.tokens[:start], self.results[:start])
         middle = head.extended(after[: len(after) - end], family)
@@ -71,14 +72,14 @@ class Ledger:
             {message.id: place for place, message in enumerate(after)},
         )
 
-    def _exchanged_in_place(self, before: Messages, after: Messages, family: str) -> "Ledger":
+    def exchanged_at(self, fresh: Mapping[int, Message], after: Messages, family: str) -> "Ledger":
+        """The ledger of a view that has other messages at these places, and is no longer."""
         tokens, results = list(self.tokens), list(self.results)
-        changed = [place for place, old in enumerate(before) if old is not after[place]]
-        for place in changed:
-            tokens[place] = message_tokens(after[place], family)
-            stand_in = _standing_in(results[place], after[place], family)
+        for place, message in fresh.items():
+            tokens[place] = total = message_tokens(message, family)
+            stand_in = _standing_in(results[place], message, total, family)
             results[place] = stand_in or _results_at(after, place, family)
-            self.places[after[place].id] = place
+            self.places[message.id] = place
         return Ledger(tuple(tokens), tuple(results), self.places)
 
     def results_in(self, start: int = 0, end: int | None = None) -> list[ToolResult]:
@@ -121,36 +122,42 @@ def _calls_before(view: Messages, place: int) -> dict[str, Block]:
 
 
 def _paired(message: Message, calls: Mapping[str, Block], family: str) -> Iterator[ToolResult]:
+    total = message_tokens(message, family)
     for block in _client_results(message):
         id = block["tool_use_id"]
         call = calls.get(id, {})
         name, given = call.get("name"), call.get("input")
         tool = name if isinstance(name, str) else ""
         arguments = cast("dict[str, Any]", given if isinstance(given, dict) else {})
-        path, tokens = tool_path(arguments), _result_tokens(message, block, family)
+        path, tokens = tool_path(arguments), _result_tokens(message, total, block, family)
         yield ToolResult(message, id, block, tool, arguments, path, tokens)
 
 
 def _standing_in(
-    held: tuple[ToolResult, ...], message: Message, family: str
+    held: tuple[ToolResult, ...], message: Message, total: float, family: str
 ) -> tuple[ToolResult, ...]:
     """The results of a message that answers the same calls as before; none if it does not."""
     blocks = _client_results(message)
-    if [result.id for result in held] != [block["tool_use_id"] for block in blocks]:
+    if len(blocks) != len(held):
         return NONE
-    return tuple(map(_stand_in, held, repeat(message), blocks, repeat(family)))
-
-
-def _stand_in(held: ToolResult, message: Message, block: Block, family: str) -> ToolResult:
-    tokens = _result_tokens(message, block, family)
-    return ToolResult(message, held.id, block, held.tool, held.arguments, held.path, tokens)
+    found: list[ToolResult] = []
+    for old, block in zip(held, blocks, strict=True):
+        if block["tool_use_id"] != old.id:
+            return NONE
+        tokens = _result_tokens(message, total, block, family)
+        found.append(ToolResult(message, old.id, block, old.tool, old.arguments, old.path, tokens))
+    return tuple(found)
 
 
 def _client_results(message: Message) -> list[Block]:
-    return [b for b in message.blocks if b.get("type") == "tool_result" and is_result(b)]
+    return [
+        block
+        for block in message.blocks
+        if block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str)
+    ]
 
 
-def _result_tokens(message: Message, block: Block, family: str) -> float:
+def _result_tokens(message: Message, total: float, block: Block, family: str) -> float:
     if len(message.content) == 1:
-        return message_tokens(message, family) - message_overhead(family)
+        return total - message_overhead(family)
     return block_tokens(block, message.role, family)

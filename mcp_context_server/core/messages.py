@@ -24,6 +24,9 @@ WIRE_FIELDS: Mapping[str, tuple[str, ...]] = {
 """The message-level fields that the Messages API knows, by role."""
 
 
+TALLY_MEMO, FACTS_MEMO = "_tally", "_facts"
+"""Under which names `tokens` and `extract` keep, beside a message's fields, what they found."""
+
 _set = object.__setattr__
 
 
@@ -88,8 +91,9 @@ class Message(Value):
 
     def with_blocks(self, blocks: Iterable[Block]) -> "Message":
         """The same message with other content."""
-        known = cast("dict[str, Any]", self.__dict__)
-        facts = {name: known[name] for name in _GIVEN}
+        facts = cast("dict[str, Any]", self.__dict__).copy()
+        for fact in _OF_CONTENT:
+            facts.pop(fact, None)
         facts["content"] = facts["blocks"] = tuple(blocks)
         return self.trusted(facts, self.__pydantic_fields_set__, self.__pydantic_extra__)
 
@@ -105,7 +109,7 @@ class Message(Value):
 
 
 _DERIVED = ("blocks", "calls", "results")
-_GIVEN = tuple(Message.model_fields)
+_OF_CONTENT = (*_DERIVED, TALLY_MEMO, FACTS_MEMO)
 
 Messages = tuple[Message, ...]
 

@@ -8,6 +8,8 @@ is rare, looks at the whole of it.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import nlargest
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, assert_never, cast
 
@@ -37,8 +39,10 @@ from mcp_context_server.core.edits import (
     StageNotes,
     Undo,
     apply,
+    exchanged,
     position,
     standing,
+    with_exchanged,
 )
 from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.images import Media, media_of
@@ -197,6 +201,8 @@ class Session:
     follow: Follow | None = None
     responses: int = 0
     last_response_at: str | None = None
+    responded: int = 0
+    """The sequence number of the newest response: what was planned before it has been sent."""
     revision: int = 0
     """The sequence number of the newest edit that changed the view."""
     undone: int = 0
@@ -244,13 +250,15 @@ def fold(
     `batches` has the tool definitions that the entries name by digest.
     """
     run: list[Message] = []
+    responded = session.responded
     for sequence, entry in entries:
         if isinstance(entry, Message):
             run.append(entry)
+            responded = sequence if entry.role == "assistant" else responded
         else:
             session = _with_messages(session, run)
             session, run = _with_edit(session, sequence, entry, batches), []
-    return replace(_with_messages(session, run), version=version)
+    return replace(_with_messages(session, run), version=version, responded=responded)
 
 
 def fold_all(
@@ -343,7 +351,7 @@ def contributors(view: Iterable[Message], family: str) -> Iterator[Contributor]:
 def largest_results(session: Session, view: Messages, ledger: Ledger) -> tuple[Contributor, ...]:
     """The largest results of a view, largest first; only their messages are looked at."""
     family, count = session.family, session.policy.largest_count
-    largest = nlargest(count, (result.tokens for held in ledger.results for result in held))
+    largest = nlargest(count, map(attrgetter("tokens"), chain.from_iterable(ledger.results)))
     least = largest[-1] if len(largest) == count > 0 else 0.0
     places = (place for place, tokens in enumerate(ledger.tokens) if tokens >= least)
     found: tuple[Contributor, ...] = ()
@@ -554,6 +562,8 @@ def _results_of(
 
 # ── edits ────────────────────────────────────────────────────────────────────
 
+_ViewEdit = Replace | DropThinking | Collapse | Compact | Rewind
+
 
 def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) -> Session:
     match edit:
@@ -583,7 +593,7 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
 def _rewritten(
     session: Session,
     sequence: int,
-    edit: Mend | Replace | DropThinking | Collapse | Compact | Rewind,
+    edit: Mend | _ViewEdit,
 ) -> Session:
     """The session after an edit of its view."""
     match edit:
@@ -748,23 +758,58 @@ def _cleared(session: Session, sequence: int, edit: Replace) -> Session:
     return replace(_edited(session, sequence, edit), queued=waiting, delegated=delegated)
 
 
-def _edited(session: Session, sequence: int, edit: Edit) -> Session:
-    view, family = apply(session.view, edit, session.ledger.places), session.family
-    if view is session.view:
+def _edited(session: Session, sequence: int, edit: _ViewEdit) -> Session:
+    change = (
+        _in_place(session, edit)
+        if isinstance(edit, Replace | DropThinking)
+        else _moved(session, edit)
+    )
+    if change is None:
         return session
-    gone, came = _exchanged(session.view, view)
-    ledger = session.ledger.exchanged(session.view, view, family)
+    tally, media = _counted(session, change)
     return replace(
         session,
-        view=view,
-        ledger=ledger,
-        tally=_tally_after(session, view, gone, came),
-        media=_media_after(session, gone, came),
-        largest=_largest_after(session, edit, view, ledger),
-        open_calls=_open_callers(view),
+        view=change.view,
+        ledger=change.ledger,
+        tally=tally,
+        media=media,
+        largest=_largest_after(session, edit, change),
+        open_calls=_open_callers(change.view),
         edits=(*session.edits, (sequence, edit)),
         revision=sequence,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A view and its ledger after an edit, and which messages left it and came into it."""
+
+    view: Messages
+    ledger: Ledger
+    gone: Sequence[Message]
+    came: Sequence[Message]
+
+
+def _in_place(session: Session, edit: Replace | DropThinking) -> _Change | None:
+    """The change of an edit that leaves each message where it is; only what it names is read."""
+    old = session.view
+    fresh = exchanged(old, edit, session.ledger.places)
+    if not fresh:
+        return None
+    view = with_exchanged(old, fresh)
+    ledger = session.ledger.exchanged_at(fresh, view, session.family)
+    return _Change(view, ledger, [old[place] for place in fresh], list(fresh.values()))
+
+
+def _moved(session: Session, edit: Edit) -> _Change | None:
+    """The change of an edit that exchanges a range; messages that stay are the same objects."""
+    before, after = session.view, apply(session.view, edit, session.ledger.places)
+    if after is before:
+        return None
+    kept, had = set(map(id, after)), set(map(id, before))
+    gone = [message for message in before if id(message) not in kept]
+    came = [message for message in after if id(message) not in had]
+    return _Change(after, session.ledger.exchanged(before, after, session.family), gone, came)
 
 
 def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
@@ -782,33 +827,29 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
     )
 
 
-def _media_after(session: Session, gone: list[Message], came: list[Message]) -> Media:
-    """The media after an exchange; what left a view without any had none."""
-    lost = _media(gone, session.family) if session.media.count else Media()
-    return session.media - lost + _media(came, session.family)
+def _counted(session: Session, change: _Change) -> tuple[Tally, Media]:
+    """The tally and the media after an exchange, by what left the view and what came."""
+    family, gone, came = session.family, change.gone, change.came
+    lost, added = tally_messages(gone, family), tally_messages(came, family)
+    is_most = len(gone) + len(came) >= len(change.view)
+    tally = tally_messages(change.view, family) if is_most else session.tally - lost + added
+    media = session.media
+    if lost.image or lost.document:
+        media = media - _media(gone, family)
+    if added.image or added.document:
+        media = media + _media(came, family)
+    return tally, media
 
 
-def _tally_after(
-    session: Session, view: Messages, gone: list[Message], came: list[Message]
-) -> Tally:
-    """The tally after an exchange, by what left or by what is left, whichever is less to add up."""
-    if len(gone) + len(came) >= len(view):
-        return tally_messages(view, session.family)
-    family = session.family
-    return session.tally - tally_messages(gone, family) + tally_messages(came, family)
-
-
-def _largest_after(
-    session: Session, edit: Edit, view: Messages, ledger: Ledger
-) -> tuple[Contributor, ...]:
+def _largest_after(session: Session, edit: Edit, change: _Change) -> tuple[Contributor, ...]:
     """The largest results after an edit; where it only made others smaller, they are the same."""
     if isinstance(edit, DropThinking):
         return session.largest
     if isinstance(edit, Replace):
-        changed = {change.message_id for change in edit.changes}
+        changed = {message.id for message in change.gone}
         if not any(each.message_id in changed for each in session.largest):
             return session.largest
-    return largest_results(session, view, ledger)
+    return largest_results(session, change.view, change.ledger)
 
 
 def _after_compaction(session: Session, edit: Compact) -> Breaker:
@@ -865,16 +906,6 @@ def terms_of(session: Session) -> Terms:
     """What decides which of a session's tools are deferred."""
     tokens = session_window(session).context_window
     return Terms(session.family, tokens, session.policy, session.search_mode)
-
-
-def _exchanged(before: Messages, after: Messages) -> tuple[list[Message], list[Message]]:
-    """What left a view and what came into it; messages that stay are the same objects."""
-    if len(before) == len(after):
-        pairs = [(old, new) for old, new in zip(before, after, strict=True) if old is not new]
-        return [old for old, _ in pairs], [new for _, new in pairs]
-    kept, had = set(map(id, after)), set(map(id, before))
-    gone = [message for message in before if id(message) not in kept]
-    return gone, [message for message in after if id(message) not in had]
 
 
 def _media(messages: Iterable[Message], family: str) -> Media:

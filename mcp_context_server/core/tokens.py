@@ -30,6 +30,7 @@ from mcp_context_server.core.coefficients import (
 )
 from mcp_context_server.core.images import image_size, is_document, is_image, pdf_pages
 from mcp_context_server.core.messages import (
+    TALLY_MEMO,
     Block,
     Message,
     is_blocks,
@@ -212,9 +213,8 @@ def tally_tools(tools: Sequence[Mapping[str, Any]], family: str) -> Tally:
 
 _SPEAKER: Mapping[str, Class] = {"user": "user", "assistant": "text", "system": "system"}
 _COLUMN = {name: column for column, name in enumerate(_FIELDS)}
-_SPREAD, _VARIANCE = _COLUMN["spread"], _COLUMN["variance"]
+_RESULT, _SPREAD, _VARIANCE = _COLUMN["result"], _COLUMN["spread"], _COLUMN["variance"]
 _NOTHING = [0.0] * len(_FIELDS)
-_MEMO = "_tally"
 _DEEPEST = 4
 """Blocks in blocks beyond this depth, which no API knows, are priced as JSON."""
 _Memo = tuple[str | tuple[Block, ...], str, str, list[float], float]
@@ -232,12 +232,12 @@ def _memo(message: Message, family: str) -> _Memo:
     memo names what it is about.
     """
     facts = cast("dict[str, Any]", message.__dict__)
-    memo: _Memo | None = facts.get(_MEMO)
+    memo: _Memo | None = facts.get(TALLY_MEMO)
     content, role = facts["content"], facts["role"]
     if memo and memo[0] is content and memo[1] == role and memo[2] == family:
         return memo
     row = _row(content, role, family)
-    memo = facts[_MEMO] = (content, role, family, row, sum(row[:_SPREAD]))
+    memo = facts[TALLY_MEMO] = (content, role, family, row, sum(row[:_SPREAD]))
     return memo
 
 
@@ -258,14 +258,14 @@ def _row(content: str | tuple[Block, ...], role: str, family: str) -> list[float
 
 def _is_text_result(block: Block) -> bool:
     """Whether a block is a result that holds a text and nothing else, as most results do."""
-    return is_result(block) and isinstance(block.get("content"), str)
+    return isinstance(block.get("content"), str) and is_result(block)
 
 
 def _text_result_row(text: str, speaker: Class, family: str) -> list[float]:
     """The row of a message that holds one such result: that of an empty one, and its text."""
     known, row = prices(family), _empty_result_row(speaker, family).copy()
     tokens = known.text["result"].tokens(text)
-    row[_COLUMN["result"]] += tokens
+    row[_RESULT] += tokens
     row[_SPREAD] += tokens * known.spread_fraction
     row[_VARIANCE] += (tokens * known.noise_fraction) ** 2
     return row
