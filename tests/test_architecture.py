@@ -71,6 +71,7 @@ LAYERS = (
             "catalogs",
             "changes",
             "errors",
+            "events",
             "ports",
             "results",
             "aside",

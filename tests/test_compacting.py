@@ -147,7 +147,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.requirement("COMP-4")
+@pytest.mark.requirement("BRK-1", "COMP-4")
 @pytest.mark.parametrize("name", FAILURES)
 async def test_a_failed_summary_leaves_history_as_it_was_byte_for_byte(name):
     made = compactor(FAILURES[name])

@@ -1,11 +1,14 @@
 """Chosen results give way to placeholders; everything else stays as it was."""
 
+from dataclasses import replace
+
 import pytest
 from conversations import assistant, call, conversation, conversations, result, text, user
 from hypothesis import given
 from hypothesis import strategies as st
 from sessions import MOMENT, result_blocks, session_of, turn_for
 
+from mcp_context_server.core.calibration import Calibration
 from mcp_context_server.core.edits import Queue, standing
 from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import is_result
@@ -36,6 +39,24 @@ def test_a_snipped_result_keeps_message_block_and_id_and_tells_the_way_back():
         assert fact in block["content"]
     assert [m.id for m in turn.view] == [m.id for m in VIEW]
     assert [a is b for a, b in zip(turn.view, VIEW, strict=True)].count(False) == 1
+
+
+@pytest.mark.requirement("SNIP-1")
+def test_only_the_content_of_a_snipped_block_changes():
+    failed = result("c1", "no such file\n" * 90, is_error=True, future={"a": 1})
+    view = (user("go", id="q"), assistant(call("c1"), id="a"), user(failed, id="r"))
+    block = result_blocks(snipped(view, tool_use_ids=("c1",))[0].view)["c1"]
+    assert {**block, "content": failed["content"]} == failed
+
+
+@pytest.mark.requirement("SNIP-3")
+def test_what_is_freed_is_told_as_the_session_has_learned_to_count():
+    session = session_of(VIEW)
+    learned = Calibration().observe(estimated=3_000, reported=6_000)
+    turn = turn_of(replace(session, calibration=learned), MOMENT)
+    plain, chosen = (snip(t, Selection(tool_use_ids=("c6",)))[1] for t in (turn_for(VIEW), turn))
+    assert learned.factor > 1.5
+    assert chosen.tokens_freed == pytest.approx(learned.factor * plain.tokens_freed, abs=2)
 
 
 @pytest.mark.requirement("SNIP-2")
