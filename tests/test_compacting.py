@@ -1,5 +1,6 @@
 """Compacting sessions: every way it can fail leaves history as it was, and no message is lost."""
 
+import json
 import logging
 from dataclasses import dataclass, field
 
@@ -146,7 +147,7 @@ FAILURES = {
 }
 
 
-@pytest.mark.requirement("COMP-4")
+@pytest.mark.requirement("BRK-1", "COMP-4")
 @pytest.mark.parametrize("name", FAILURES)
 async def test_a_failed_summary_leaves_history_as_it_was_byte_for_byte(name):
     made = compactor(FAILURES[name])
@@ -208,6 +209,7 @@ async def test_a_cancelled_attempt_leaves_history_as_it_was_and_is_not_counted()
     assert not made.is_running("s")
 
 
+@pytest.mark.requirement("COMP-13")
 async def test_a_conflict_while_the_summary_was_written_changes_nothing():
     made = compactor(GOOD)
 
@@ -640,3 +642,48 @@ async def test_what_happened_is_logged_with_figures_and_no_text(caplog):
     (record,) = [r for r in caplog.records if "compaction_done" in r.getMessage()]
     assert '"tokens_before"' in record.getMessage()
     assert "do A" not in caplog.text
+
+
+@pytest.mark.requirement("OBS-1")
+async def test_breaker_spill_and_recovery_are_logged_as_they_happen(caplog):
+    caplog.set_level(logging.INFO, "mcp_context_server.events")
+    down, made = SummaryFailed("down"), service()
+    flaky = Compactor(made, {"extractive": Scripted([down, down, down, GOOD])})
+    async with Client(build_server(made, make_compactor=lambda: flaky)) as client:
+        await answer(client, "session_open", context_window=8_000, policy=KEEPING)
+        large = (*WORK, *(m.model_copy(update={"id": f"x{m.id}"}) for m in LARGE))
+        await answer(client, "append_messages", messages=wires(large))
+        for _ in range(3):
+            await answer(client, "prepare_turn", output="none")
+        await answer(client, "compact")
+        await answer(client, "recover_overflow", error="rate limited", status_code=429)
+    told = [json.loads(record.getMessage()) for record in caplog.records]
+    assert [event["event"] for event in told] == [
+        "spill",
+        "compaction_failed",
+        "compaction_failed",
+        "compaction_failed",
+        "breaker_opened",
+        "compaction_done",
+        "breaker_closed",
+        "overflow_recovery",
+    ]
+    assert told[0]["tokens_freed"] > 25_000
+
+
+LARGE = (
+    assistant(call("huge", "Bash", command="make"), id="m"),
+    user(result("huge", "word after word\n" * 12_000), id="r"),
+)
+
+
+@pytest.mark.requirement("SAFE-2")
+async def test_a_secret_is_masked_in_the_summary_and_whole_in_the_original():
+    secret = "ghp_" + "a1B2" * 9
+    made = compactor()
+    view = (user(f"deploy with {secret}", id="k"), *conversation("a:ok", *["t:6000"] * 12))
+    outcome = await made.compact(await opened(made, view), Asked())
+    assert "deploy with" in outcome.summary
+    assert secret not in outcome.summary
+    stored = await made.service.store.find("s", ["k"])
+    assert stored["k"][1].content == f"deploy with {secret}"

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import groupby
 
 import pytest
 from conversations import conversation
@@ -144,6 +145,24 @@ async def test_hooks_run_before_and_after_a_compaction_and_are_told_of_it():
         },
     )
     assert outcome.live.session.view[-1].content == "Today is Friday."
+
+
+@pytest.mark.requirement("COMP-8")
+async def test_a_compacted_view_ends_with_what_was_kept_attachments_and_hooks_in_this_order():
+    made = compactor()
+    made.service.hooks = Listening(post_compact="Today is Friday.")
+    edit = (await made.compact(await opened(made), Asked())).edit
+    view = (await made.service.load("s", "")).session.view
+    given = [(m.model_extra or {}).get("compaction", "kept") for m in view]
+    assert [kind for kind, _ in groupby(given)] == [
+        "boundary",
+        "summary",
+        "kept",
+        "file",
+        "read_set",
+        "hook",
+    ]
+    assert view[0].id == f"{edit.id}.boundary"
 
 
 @pytest.mark.requirement("HOOK-1")

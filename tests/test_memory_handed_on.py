@@ -56,6 +56,7 @@ async def test_what_is_written_in_it_changes_nothing_in_the_other(kind):
     assert (await keeper.load("old", "")).session.version == parent.session.version
 
 
+@pytest.mark.requirement("SUB-1")
 @pytest.mark.parametrize("kind", ["subagent", "summary", "memory"])
 async def test_only_a_main_session_takes_it_over(kind):
     keeper = service()

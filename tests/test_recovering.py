@@ -11,6 +11,7 @@ from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.server import build_server
 from mcp_context_server.service.compacting import Compactor
 from mcp_context_server.stores.sqlite import SQLiteStore
+from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +50,50 @@ async def test_too_long_an_input_compacts_once_and_then_gives_up_until_a_respons
     await answer(client, "append_messages", messages=more)
     third = await refused(client, TOO_LONG % (used, used - 500))
     assert third["stage"] == "reactive_compact"
+
+
+async def folded(client) -> dict:
+    """A session with collapse on, driven until notes were staged and some committed."""
+    folding = {"collapse": True, "micro_compact": False}
+    await answer(client, "session_open", model=MODEL, context_window=16_000, policy=folding)
+    for n in range(60):
+        said = (
+            ("user", f"please do task {n} " * 20),
+            ("assistant", f"and {n} shall be done " * 50 + "now"),
+        )
+        talk = [{"role": role, "content": text, "id": f"{role}{n}"} for role, text in said]
+        await answer(client, "append_messages", messages=talk)
+        turn = await answer(client, "prepare_turn", output="none")
+        if turn["applied"]:
+            return turn
+    raise AssertionError
+
+
+@pytest.mark.requirement("COLL-3", "COLL-4")
+async def test_with_collapse_on_staged_notes_go_in_first_and_a_summary_is_still_there_to_follow():
+    made = service()
+    asked = Scripted([SummaryFailed("down")])
+    chain = Compactor(made, {"anthropic": asked, "extractive": ExtractiveSummarizer()})
+    async with Client(build_server(made, make_compactor=lambda: chain)) as client:
+        turn = await folded(client)
+        assert [stage["stage"] for stage in turn["applied"]] == ["collapse"]
+        used = turn["status"]["used_tokens"]
+        first = await refused(client, TOO_LONG % (used + 500, used - 500))
+        assert (first["stage"], first["retry"]) == ("collapse_drain", True)
+        assert first["used_tokens"] < used
+        assert asked.tasks == []
+        assert not validate((await answer(client, "prepare_turn"))["messages"])
+        second = await refused(client, TOO_LONG % (used + 500, used - 500))
+        assert second["stage"] == "reactive_compact"
+
+
+@pytest.mark.requirement("COLL-3", "REC-5")
+async def test_with_collapse_on_a_manual_compaction_runs_and_leaves_no_notes_to_be_drained():
+    async with Client(build_server(service())) as client:
+        used = (await folded(client))["status"]["used_tokens"]
+        assert (await answer(client, "compact"))["status"] == "done"
+        step = await refused(client, TOO_LONG % (used + 500, used - 500))
+        assert step["stage"] != "collapse_drain"
 
 
 @pytest.mark.requirement("REC-2")

@@ -537,7 +537,7 @@ async def test_registered_tools_that_are_sent_count_once_and_deferred_ones_not_a
     assert registered["definition_tokens"] > 2 * status["used_tokens"]
 
 
-@pytest.mark.requirement("TOOL-4")
+@pytest.mark.requirement("COMP-7", "TOOL-4")
 async def test_what_was_found_is_part_of_a_compaction_and_stands_after_it(client):
     await answer(client, "session_open", session_id="s", model="gpt-4o")
     await answer(client, "register_tools", session_id="s", tools=deferred(*THREE))

@@ -10,6 +10,7 @@ from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
 from mcp_context_server.core.recovery.refusals import refused_digest
 from mcp_context_server.core.recovery.steps import Refused, Step, after_step, next_step
 from mcp_context_server.core.session import used_tokens
+from mcp_context_server.core.stages.collapse import drain
 from mcp_context_server.core.stages.media import drop_old_media
 from mcp_context_server.core.stages.thinking import with_thinking
 from mcp_context_server.core.stages.turn import Turn, turn_of
@@ -124,7 +125,7 @@ def _refused(turn: Turn, refusal: Refusal, overflow: Overflow, given: GivenView 
         window_tokens=turn.window.context_window,
         digest=refused_digest(session, overflow, beside, sent),
         has_media=session.media.count > 0,
-        has_staged_groups=bool(session.staged),
+        has_staged_groups=bool(drain(turn)),
         may_compact=turn.kind not in ("summary", "memory"),
         largest=tuple(
             f"{each.tool or 'result'} {each.tool_use_id} ({each.tokens:,} tokens)"
@@ -141,5 +142,5 @@ def _edits(turn: Turn, step: Step) -> tuple[Edit, ...]:
         dropped = drop_old_media(bare)
         return with_thinking(turn, dropped.edits) if dropped else ()
     if step.stage == "collapse_drain":
-        return with_thinking(turn, turn.session.staged)
+        return drain(turn)
     return ()

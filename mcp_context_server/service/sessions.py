@@ -21,7 +21,7 @@ import anyio
 from pydantic import ValidationError
 
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
-from mcp_context_server.core.edits import Configure, Entry, Undo, original_of
+from mcp_context_server.core.edits import Configure, Entry, Replace, Undo, original_of
 from mcp_context_server.core.intake import (
     Intake,
     refuse_doubles,
@@ -55,6 +55,7 @@ from mcp_context_server.errors import (
     TranscriptUnreadable,
     VersionConflict,
 )
+from mcp_context_server.events import emit
 from mcp_context_server.files import FileReader
 from mcp_context_server.keeping.catalogs import Catalogs
 from mcp_context_server.keeping.checkpoints import Checkpoints, is_due
@@ -356,6 +357,7 @@ class ContextService:
             if answer is None:
                 raise
             intake = redeemed(key, digest, answer)
+        _tell_of_spills(session_id, intake.entries)
         await aside(len(intake.entries), _read_ahead, intake.entries, live.session.policy)
         return live, intake
 
@@ -547,6 +549,13 @@ class ContextService:
 
     def _blank(self) -> Session:
         return Session(policy=self.policy, model=self.default_model, search_mode=self.search_mode)
+
+
+def _tell_of_spills(session_id: str, entries: Sequence[Entry]) -> None:
+    replaced = (entry for entry in entries if isinstance(entry, Replace))
+    freed = sum(change.tokens_freed for edit in replaced for change in edit.changes)
+    if freed:
+        emit("spill", session_id=session_id, tokens_freed=freed)
 
 
 def _read_ahead(entries: Sequence[Entry], policy: Policy) -> None:

@@ -64,6 +64,7 @@ def test_breakpoints_stand_on_the_ends_of_the_last_two_user_messages_and_move_on
     assert paths(view) == ["messages.2.content.2", "messages.4.content.0"]
 
 
+@pytest.mark.requirement("CACHE-2")
 def test_breakpoints_never_stand_on_empty_text_or_thinking():
     view = (
         user("go"),
@@ -75,6 +76,7 @@ def test_breakpoints_never_stand_on_empty_text_or_thinking():
     assert paths(view) == ["messages.0.content.0", "messages.2.content.0"]
 
 
+@pytest.mark.requirement("CACHE-2")
 def test_after_an_edit_one_stands_just_before_the_first_edited_block():
     view = conversation("u:go", "k:9", "u:on", "p:3", "a:ok", "u:and", "a:x", "u:last")
     assert paths(view, first_edited=(4, 2)) == [
@@ -87,6 +89,7 @@ def test_after_an_edit_one_stands_just_before_the_first_edited_block():
     assert paths(view, first_edited=(0, 0)) == ["messages.6.content.0", "messages.8.content.0"]
 
 
+@pytest.mark.requirement("CACHE-2")
 def test_marks_on_tools_and_system_leave_less_room_and_the_last_message_comes_first():
     view = conversation("u:go", "a:x", "u:on", "a:y", "u:last")
     tools = [{"name": "a", **LONG}, {"name": "b"}, {"name": "c", **LONG}]
@@ -98,6 +101,7 @@ def test_marks_on_tools_and_system_leave_less_room_and_the_last_message_comes_fi
     assert paths(view, tools=tools, system=[{**text("s"), **LONG}] * 2) == []
 
 
+@pytest.mark.requirement("CACHE-2")
 def test_a_long_breakpoint_never_follows_a_short_one():
     view, policy = conversation("u:go"), Policy(cache_ttl="1h")
     assert place_breakpoints(view, policy) == (Breakpoint(0, 0, "1h"),)

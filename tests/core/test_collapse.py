@@ -7,6 +7,7 @@ from conversations import assistant, call, result, text, user
 from sessions import MOMENT, session_of, turn_for
 
 from mcp_context_server.core.edits import Collapse, StageNotes
+from mcp_context_server.core.messages import rounds
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.stages.collapse import collapse, drain
@@ -31,8 +32,8 @@ def working(rounds: int, *, pinned: int = -1):
 
 
 def filled(share: float, **options: object):
-    for rounds in range(5, 200):
-        turn = turn_for(working(rounds), **{**FOLDING, "micro_compact": False, **options})
+    for count in range(5, 200):
+        turn = turn_for(working(count), **{**FOLDING, "micro_compact": False, **options})
         if turn.used >= turn.window.effective_window * share:
             return turn
     raise AssertionError
@@ -52,6 +53,15 @@ def test_below_nine_tenths_nothing_is_folded_and_above_the_oldest_groups_are():
     after = turn.after(*step.edits)
     assert after.used <= turn.share(0.75) + 1
     assert after.session.staged == staging.groups[count:] != ()
+
+
+@pytest.mark.requirement("COLL-1")
+@pytest.mark.parametrize("keep", [1, 6])
+def test_the_newest_rounds_are_never_folded(keep):
+    turn = filled(0.95, collapse_keep_rounds=keep, collapse_group_tokens=1)
+    (staging, *_) = collapse(turn).edits
+    places = {message.id: place for place, message in enumerate(turn.view)}
+    assert places[staging.groups[-1].last] < rounds(turn.view)[-keep].start
 
 
 @pytest.mark.requirement("COLL-1")

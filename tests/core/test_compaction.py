@@ -130,13 +130,29 @@ def test_rules_and_pins_stand_verbatim_after_every_compaction_once():
         assert [m for m in session.view if m.id == "p"] == [pinned]
 
 
+@pytest.mark.requirement("COMP-16")
 def test_messages_pinned_by_a_call_stay_pinned_at_the_next_compaction():
     _, _, edit, after = compacted(wish=Wish(pins=(WORK[1].id,)))
     assert edit.pins == (WORK[1].id, WORK[2].id)  # a call goes with its result
-    again = select(after, Wish())
-    assert set(edit.pins) <= set(again.kept if isinstance(again, Selection) else edit.kept)
+    more = [m.model_copy(update={"id": f"x{m.id}"}) for m in conversation(*["t:6000"] * 6)]
+    entries = list(enumerate(more, start=after.session.version + 1))
+    again = select(turn_of(fold(after.session, entries, version=entries[-1][0]), MOMENT), Wish())
+    assert again.pins == edit.pins
 
 
+@pytest.mark.requirement("COMP-16")
+def test_pins_share_one_budget_and_the_newest_come_first():
+    pins = [user("x y z " * 400, id=f"pin{n}", pinned=True) for n in range(4)]
+    view = tuple(m for pin in pins for m in (pin, assistant("noted", id=f"to-{pin.id}")))
+    turn = turn_for((*view, *WORK), model="claude-sonnet-4-5")
+    each = tokens_of(turn.session, pins[:1])
+    turn = turn_for((*view, *WORK), model="claude-sonnet-4-5", pins_tokens=int(2.5 * each))
+    selection = select(turn, Wish())
+    assert selection.pins == ("pin2", "pin3")
+    assert [note.split()[1] for note in selection.notes] == ["pin1", "pin0"]
+
+
+@pytest.mark.requirement("COMP-16")
 def test_pins_over_their_budget_are_told_and_not_kept():
     big = user("x y z " * 4_000, id="big", pinned=True)
     selection = compacted((big, *WORK))[1]

@@ -48,6 +48,7 @@ def test_history_is_cut_between_rounds_and_never_inside_one():
     assert turn_starts(view) == [0, 6]
 
 
+@pytest.mark.requirement("COMP-9")
 def test_chunks_of_one_response_stay_together_though_a_result_stands_between():
     view = (
         user("go"),

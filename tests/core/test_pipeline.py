@@ -1,5 +1,7 @@
 """The plan of a turn: what was done, whether it may be sent, and what comes next."""
 
+from dataclasses import replace
+
 import pytest
 from conversations import assistant, call, conversation, image, result, text, user
 from sessions import MOMENT, NOON, session_of, turn_for
@@ -103,8 +105,6 @@ def test_three_failures_open_the_breaker_and_a_cooldown_lets_one_attempt_through
 
 
 def test_where_the_fixed_part_alone_is_too_large_nothing_is_tried():
-    from dataclasses import replace
-
     turn = replace(filled(0.5), request_tokens=20_000.0)
     planned = plan(turn)
     assert "system prompt and tools" in planned.summary_withheld
@@ -118,6 +118,21 @@ def test_at_the_blocking_limit_the_turn_is_blocked_and_told_what_to_do():
         assert fact in planned.reason
 
 
+@pytest.mark.requirement("COLL-2", "PIPE-1", "PIPE-3")
+def test_every_limit_holds_from_its_very_token_on():
+    said = assistant("ok", usage={"input_tokens": 1_000, "output_tokens": 100})
+    turn = turn_for((user("hi", id="q"), said))
+    assert turn.used == 1_100
+
+    def at(tokens: int):
+        return plan(replace(turn, pending_tokens=tokens - turn.used))
+
+    auto, blocking, last = turn.window.auto_compact, turn.window.blocking, turn.share(0.95)
+    assert [bool(at(n).summary_needed) for n in (auto - 1, auto)] == [False, True]
+    assert [at(n).action for n in (blocking - 1, blocking)] == ["send", "blocked"]
+    assert [at(n).no_new_subagents for n in (last - 1, last)] == [False, True]
+
+
 @pytest.mark.requirement("PIPE-3")
 def test_a_blocked_turn_names_why_nothing_is_compacted():
     assert "switched off" in plan(filled(0.99, auto_compact=False)).reason
@@ -125,8 +140,6 @@ def test_a_blocked_turn_names_why_nothing_is_compacted():
 
 @pytest.mark.requirement("PIPE-5")
 def test_pending_messages_are_part_of_the_check():
-    from dataclasses import replace
-
     turn = filled(0.8)
     assert plan(turn).action == "send"
     heavy = replace(turn, pending_tokens=6_000.0)

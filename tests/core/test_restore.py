@@ -4,6 +4,7 @@ import pytest
 from conversations import assistant, call, result, user
 from sessions import turn_for
 
+from mcp_context_server.core.edits import Compact
 from mcp_context_server.core.messages import message_text
 from mcp_context_server.core.stages.compaction import (
     Boundary,
@@ -77,6 +78,17 @@ def test_the_five_files_read_last_come_back_each_within_its_budget():
     assert min(sizes) > 4_900
     assert all("cut here to save room" in message_text(m) for m in by_kind(back, "file"))
     assert back.left_out == ("/src/f2.py", "/src/f1.py", "/src/f0.py")
+
+
+@pytest.mark.requirement("REST-1")
+def test_all_files_together_stay_within_their_budget():
+    view = [m for n in range(5) for m in read(n, f"/src/f{n}.py")]
+    large = {f"/src/f{n}.py": Content(f"/src/f{n}.py", "word " * 9_000, "disk") for n in range(5)}
+    budgets = {"restored_file_tokens": 4_000, "restored_files_tokens": 10_000}
+    turn, _, back = restored(view, large, **budgets)
+    assert back.files == ("/src/f4.py", "/src/f3.py", "/src/f2.py")
+    assert back.left_out == ("/src/f1.py", "/src/f0.py")
+    assert tokens_of(turn.session, by_kind(back, "file")) <= 10_000
 
 
 @pytest.mark.requirement("REST-1")
@@ -165,6 +177,21 @@ def test_they_come_back_after_every_further_compaction_as_well():
     }
 
 
+@pytest.mark.requirement("REST-4")
+def test_tools_found_are_told_where_the_kept_messages_do_not_show_them():
+    found = [{"type": "tool_reference", "tool_name": "mail_send"}]
+    kept = (
+        assistant(call("s", "tool_search", query="mail"), id="sa"),
+        user(result("s", found), id="sb"),
+    )
+    turn = turn_for((user("go", id="u"), *kept))
+    names = ("mail_send", "mail_read")
+    edit = Compact(id="b", first="u", last="u", messages=(), discovered_tools=names)
+    back = restore(turn, edit, remember(()), (), kept, spare=1_000)
+    (tools,) = by_kind(back, "tools")
+    assert message_text(tools) == "Tools found earlier, still available: mail_read."
+
+
 @pytest.mark.requirement("REST-5")
 @pytest.mark.parametrize("window", [8_000, 20_000, 60_000, 200_000])
 def test_restoration_never_brings_the_view_up_to_the_warning(window):
@@ -173,6 +200,18 @@ def test_restoration_never_brings_the_view_up_to_the_warning(window):
     _, after, back = restored([*structured(), *view], large, context_window_tokens=window)
     size = after.used + tokens_of(after.session, back.messages)
     assert size < max(after.window.warning, after.used + 1)
+
+
+@pytest.mark.requirement("REST-5")
+def test_no_policy_restores_up_to_the_warning():
+    greedy = {"restore_to_fraction": 1.0, "restored_fraction": 0.99, "restored_file_tokens": 50_000}
+    view = [m for n in range(5) for m in read(n, f"/src/f{n}.py")]
+    large = {f"/src/f{n}.py": Content(f"/src/f{n}.py", "word " * 9_000, "disk") for n in range(5)}
+    options = {**greedy, "context_window_tokens": 60_000, "warning_buffer_tokens": 120_000}
+    _, after, back = restored(view, large, **options)
+    size = after.used + tokens_of(after.session, back.messages)
+    assert back.files
+    assert size < after.window.warning
 
 
 def test_files_and_skills_take_no_more_than_half_of_what_was_freed():

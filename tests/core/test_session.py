@@ -123,6 +123,20 @@ def test_what_came_after_the_report_is_estimated_on_top():
     assert used_tokens(more) == pytest.approx(1_040 + estimated)
 
 
+@pytest.mark.requirement("TOK-5")
+def test_what_came_after_the_report_is_estimated_with_what_the_session_has_learned():
+    session, reported = Session(), 1_000
+    for n in range(6):
+        asked = user(f"{n} " + "word " * 1_500)
+        before = session.tally.total
+        session = folded(asked, start=session)
+        reported += round(1.8 * (session.tally.total - before))
+        session = folded(assistant("", usage=usage(reported, output=0)), start=session)
+    more = folded(user("word " * 1_000), start=session)
+    plain = more.tally.total - session.tally.total
+    assert used_tokens(more) - used_tokens(session) == pytest.approx(1.8 * plain, rel=0.1)
+
+
 @pytest.mark.requirement("TOK-3")
 @pytest.mark.parametrize(
     "silent",

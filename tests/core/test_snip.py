@@ -1,5 +1,7 @@
 """Chosen results give way to placeholders; everything else stays as it was."""
 
+from dataclasses import replace
+
 import pytest
 from conversations import assistant, call, conversation, conversations, result, text, user
 from hypothesis import given
@@ -12,6 +14,7 @@ from mcp_context_server.core.messages import is_result
 from mcp_context_server.core.session import fold, used_tokens
 from mcp_context_server.core.stages.snip import REASONS, Selection, queue_snip, snip, undo_snip
 from mcp_context_server.core.stages.turn import turn_of
+from mcp_context_server.core.tokens.calibration import Calibration
 from mcp_context_server.errors import NothingToUndo
 
 VIEW = conversation("u:hi", "t:900", "a:ok", "u:more", "t:1200", "p:3", "t:2000", "a:done", "u:go")
@@ -36,6 +39,24 @@ def test_a_snipped_result_keeps_message_block_and_id_and_tells_the_way_back():
         assert fact in block["content"]
     assert [m.id for m in turn.view] == [m.id for m in VIEW]
     assert [a is b for a, b in zip(turn.view, VIEW, strict=True)].count(False) == 1
+
+
+@pytest.mark.requirement("SNIP-1")
+def test_only_the_content_of_a_snipped_block_changes():
+    failed = result("c1", "no such file\n" * 90, is_error=True, future={"a": 1})
+    view = (user("go", id="q"), assistant(call("c1"), id="a"), user(failed, id="r"))
+    block = result_blocks(snipped(view, tool_use_ids=("c1",))[0].view)["c1"]
+    assert {**block, "content": failed["content"]} == failed
+
+
+@pytest.mark.requirement("SNIP-3")
+def test_what_is_freed_is_told_as_the_session_has_learned_to_count():
+    session = session_of(VIEW)
+    learned = Calibration().observe(estimated=3_000, reported=6_000)
+    turn = turn_of(replace(session, calibration=learned), MOMENT)
+    plain, chosen = (snip(t, Selection(tool_use_ids=("c6",)))[1] for t in (turn_for(VIEW), turn))
+    assert learned.factor > 1.5
+    assert chosen.tokens_freed == pytest.approx(learned.factor * plain.tokens_freed, abs=2)
 
 
 @pytest.mark.requirement("SNIP-2")

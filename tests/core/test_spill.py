@@ -57,8 +57,10 @@ def test_the_notice_stands_first_and_names_size_kept_omitted_and_reference():
     assert 'recall with reference "c1"' in shown.splitlines()[0]
 
 
-def test_a_result_within_the_limit_stays_as_it_is():
-    assert spilled(answered(words(20_000)))[1] is None
+@pytest.mark.requirement("SPILL-1")
+def test_a_result_is_spilled_from_just_above_its_limit_on():
+    assert spilled(answered(words(24_900)))[1] is None
+    assert spilled(answered(words(25_100)))[1] is not None
 
 
 def test_a_list_stays_a_list_and_keeps_what_is_small_beside_its_text():
@@ -101,6 +103,7 @@ def test_a_small_window_takes_less():
     assert session_of(after).tally.result < 1_000
 
 
+@pytest.mark.requirement("SPILL-1")
 def test_a_tool_may_have_a_limit_of_its_own():
     view = answered(words(30_000), tool="mcp__db__query")
     assert spilled(view, spill_tool_tokens={"query": 100_000})[1] is None

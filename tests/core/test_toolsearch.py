@@ -175,12 +175,14 @@ def test_words_are_looked_for_in_every_field(query: str, name: str):
     assert first(catalog(*OFFICE), query) == name
 
 
+@pytest.mark.requirement("TOOL-2")
 def test_a_required_word_leaves_out_what_does_not_have_it():
     office = catalog(*OFFICE)
     assert set(find(office, "+slack email").matches) == {
         "mcp__slack__post_message",
         "mcp__slack__list_channels",
     }
+    assert find(office, "+slack +workspace").matches == ("mcp__slack__list_channels",)
     assert find(office, "+lack").matches == find(office, "+slack").matches
     missed = find(office, "+teams message")
     assert missed.matches == ()

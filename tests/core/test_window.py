@@ -51,6 +51,7 @@ def test_a_window_of_200_000_has_the_thresholds_of_the_worked_example():
     )
 
 
+@pytest.mark.requirement("WIN-3")
 def test_the_reserve_is_no_larger_than_the_models_output():
     drawn = window("claude-3-opus", Policy())
     assert (drawn.reserve, thresholds(drawn)) == (4_096, (162_904, 182_904, 192_904, 195_904))
@@ -237,7 +238,7 @@ def test_an_output_as_large_as_the_window_is_halved_with_a_note():
 # ── state and percent ────────────────────────────────────────────────────────
 
 
-@pytest.mark.requirement("WIN-8")
+@pytest.mark.requirement("WIN-5", "WIN-8")
 @pytest.mark.parametrize(
     ("used", "expected", "percent"),
     [
@@ -324,6 +325,15 @@ def test_a_percentage_is_taken_exactly_where_it_is_the_lower(size, percent):
     assert drawn.auto_compact == max(2, wanted)
 
 
+@pytest.mark.requirement("WIN-6")
+@given(sizes, st.integers(0, 3_000_000), st.integers(0, 3_000_000))
+def test_no_buffers_start_a_compaction_on_every_turn(size, warning, auto):
+    policy = Policy(warning_buffer_tokens=warning, auto_compact_buffer_tokens=auto)
+    drawn = window("x-9", policy, override_tokens=size)
+    assert drawn.auto_compact >= 0.1 * drawn.effective_window - 1
+
+
+@pytest.mark.requirement("WIN-6")
 @given(sizes)
 def test_compaction_leaves_most_of_the_window_to_the_conversation(size):
     drawn = window("x-9", Policy(), override_tokens=size)

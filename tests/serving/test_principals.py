@@ -15,6 +15,10 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 from serving.harness import serving
+from test_tools import service
+
+from mcp_context_server.errors import SessionNotFound
+from mcp_context_server.service.sessions import Opening
 
 pytestmark = [pytest.mark.anyio, pytest.mark.requirement("SERVE-4")]
 
@@ -251,3 +255,13 @@ async def test_nobody_is_told_of_changes_in_the_session_of_another(tmp_path):
                 note = {"section": "Current State", "content": "- new"}
                 await call(client, "session_memory_update", session_id=session_id, **note)
         assert heard == [uris[1]]
+
+
+async def test_who_comes_without_a_name_has_no_part_in_anybodys_session():
+    """Two servers may share a store, of which one asks for no token."""
+    keeper = service()
+    live, _ = await keeper.open(Opening(principal="alice"))
+    for other in ("", "bob"):
+        with pytest.raises(SessionNotFound):
+            await keeper.load(live.record.session_id, other)
+        assert await keeper.store.records(other) == []

@@ -36,6 +36,14 @@ async def test_two_connections_see_each_others_writes(tmp_path):
     await b.aclose()
 
 
+@pytest.mark.requirement("STORE-1")
+def test_a_write_is_on_the_disk_before_it_is_acknowledged(tmp_path):
+    """What survives a power cut can't be tried here; that SQLite is told to sync (2) can."""
+    store = open_store(f"sqlite:///{tmp_path / 's.db'}")
+    assert store._db.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+@pytest.mark.requirement("SAFE-2")
 async def test_only_its_owner_may_read_the_file(tmp_path):
     store = SQLiteStore(tmp_path / "deep" / "s.db")
     await store.create(SessionRecord(session_id="s"))

@@ -21,6 +21,7 @@ def test_each_line_is_a_record_and_the_last_needs_no_end():
     assert read_all(b'{"a":1}\r\n\n  {"b":2}  \n{"c":3}') == [{"a": 1}, {"b": 2}, {"c": 3}]
 
 
+@pytest.mark.requirement("HOST-1")
 def test_a_partial_line_waits_for_its_end():
     reader = LineReader(lambda record: [record])
     assert list(reader.feed(b'{"a":')) == []
@@ -46,10 +47,12 @@ def test_what_only_looks_complete_does_not_settle():
     assert list(reader.feed(b"}\n")) == [{"a": {"b": 1}}]
 
 
+@pytest.mark.requirement("HOST-1")
 def test_objects_glued_together_are_all_found():
     assert decode_line(b'{"a":1}{"b":2} {"c":3}') == ([{"a": 1}, {"b": 2}, {"c": 3}], None)
 
 
+@pytest.mark.requirement("HOST-1")
 def test_a_record_written_straight_after_one_that_was_cut_off_is_found():
     line = b'{"type":"x","text":"cut of{"type":"y","inner":{"type":"z"}}'
     assert decode_line(line)[0] == [{"type": "y", "inner": {"type": "z"}}]
