@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_context_server.core.fixed import why_too_fixed
+from mcp_context_server.core.fixed import why_no_room, why_too_fixed
 from mcp_context_server.core.memory.notes import Due, budget_of, total_tokens, update_due
 from mcp_context_server.core.session import (
     Session,
@@ -189,7 +189,7 @@ def advice(session: Session, bounds: Window, used: int, source: Source) -> str:
                 f"{bounds.blocking - used:,} tokens are left before nothing more may be sent.",
             )
         case "blocking":
-            return (
+            return why_no_room(session, bounds) or (
                 "Nothing more may be sent: clear results with `snip` or compact with `compact` "
                 "first."
             )
