@@ -141,12 +141,30 @@ def test_a_deleted_session_leaves_no_trace(kept, tmp_path):
         (memory / name).write_text("notes")
     assert b"half a pair" in (tmp_path / "s.db").read_bytes()
     done = kept("delete", "one", "two", MCP_CONTEXT_MEMORY_DIR=str(memory))
-    assert (done.exit_code, done.output) == (0, "")
+    told = "one deleted: 7 entries.\ntwo deleted: 7 entries.\n"
+    assert (done.exit_code, done.output) == (0, told)
     assert listed(kept) == []
     assert list(memory.iterdir()) == []
     files = b"".join(path.read_bytes() for path in tmp_path.glob("s.db*"))
     assert b"half a pair" not in files
     assert kept("delete", "one").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "exit_code"),
+    [
+        (["list", "--json"], 0),
+        (["prune", "--older-than", "1d"], 0),
+        (["show", "one"], 1),
+        (["delete", "one"], 1),
+    ],
+)
+def test_a_store_that_is_not_there_is_not_made_by_looking_for_it(asked, exit_code, tmp_path):
+    path = tmp_path / "no" / "s.db"
+    done = CliRunner().invoke(main, ["sessions", "--store", f"sqlite:///{path}", *asked])
+    assert done.exit_code == exit_code
+    assert done.output.startswith(f"There is no store at {path} yet.\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 HOUR = 3_600.0

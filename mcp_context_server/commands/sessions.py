@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from mcp_context_server.stores.urls import shown, sqlite_path
+
 if TYPE_CHECKING:
     from mcp_context_server.ports import Holding, SessionStore
     from mcp_context_server.settings import Settings
@@ -106,24 +108,34 @@ def import_(
     async def read(store: SessionStore) -> SessionRecord:
         return await imported(store, file, session_id=session_id, principal=principal)
 
-    click.echo(f"{_with_store(settings, read).session_id} imported.")
+    click.echo(f"{_with_store(settings, read, makes=True).session_id} imported.")
 
 
 @command.command("delete")
 @click.argument("session_ids", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Don't ask on a terminal.")
 @click.pass_obj
-def delete(settings: Settings, session_ids: tuple[str, ...]) -> None:
+def delete(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
     """Delete sessions, completely and for good."""
+    import sys
+
     from mcp_context_server.errors import SessionNotFound
 
-    async def remove(store: SessionStore) -> None:
+    session_ids = tuple(dict.fromkeys(session_ids))
+    if sys.stdin.isatty() and not yes:
+        asked = f"Delete {', '.join(session_ids)} of {shown(settings.store)} for good?"
+        click.confirm(asked, abort=True)
+
+    async def remove(store: SessionStore) -> tuple[Holding, ...]:
         held = {holding.record.session_id: holding for holding in await store.holdings()}
         for session_id in session_ids:
             if session_id not in held:
                 raise SessionNotFound(session_id)
-        await _forget(settings, store, tuple(held[session_id] for session_id in session_ids))
+        chosen = tuple(held[session_id] for session_id in session_ids)
+        return await _forget(settings, store, chosen)
 
-    _with_store(settings, remove)
+    for gone in _with_store(settings, remove):
+        click.echo(f"{gone.record.session_id} deleted: {gone.version:,} entries.")
 
 
 @command.command("prune")
@@ -174,14 +186,24 @@ async def _forget(
     return tuple([held for held in chosen if await forget(store, held, memories)])
 
 
-def _with_store(settings: Settings, work: Callable[[SessionStore], Awaitable[T]]) -> T:
-    """What some work with the settings' store comes to."""
+def _with_store(
+    settings: Settings, work: Callable[[SessionStore], Awaitable[T]], *, makes: bool = False
+) -> T:
+    """What some work with the settings' store comes to.
+
+    A file that isn't there is as good as an empty one, and not made unless the work `makes` it.
+    """
     import anyio
 
     from mcp_context_server.server import open_store
 
+    url, path = settings.store, sqlite_path(settings.store)
+    if not makes and path is not None and not path.exists():
+        click.echo(f"There is no store at {path} yet.", err=True)
+        url = "memory:"
+
     async def run() -> T:
-        store = open_store(settings.store)
+        store = open_store(url)
         try:
             return await work(store)
         finally:
