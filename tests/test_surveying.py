@@ -92,9 +92,18 @@ def test_a_directory_is_shown_as_a_table_or_as_json(tmp_path):
     assert [each["status"]["used_tokens"] for each in told] == [42_300, 9_002]
 
 
+def test_where_no_file_can_be_read_the_exit_code_says_so(tmp_path):
+    files = [str(put(tmp_path / name, b"3")) for name in ("a.json", "b.json")]
+    for more in ([], ["--json"]):
+        done = CliRunner().invoke(main, ["inspect", *files, *more])
+        assert done.exit_code == 1
+        assert [line.split(":")[0] for line in done.stderr.splitlines()] == files
+
+
 def test_one_file_is_told_where_there_are_no_others(tmp_path):
     done = CliRunner().invoke(main, ["inspect", str(tmp_path), "--json"])
-    assert (done.exit_code, done.output) == (0, "[]\n")
+    told = (done.exit_code, done.stdout, done.stderr)
+    assert told == (0, "[]\n", "No transcripts were found there.\n")
     for more in (["--html", "x"], ["--export", "html"], ["--follow", "--export", "html"]):
         refused = CliRunner().invoke(main, ["inspect", str(tmp_path), *more])
         assert (refused.exit_code, "one file" in refused.output) == (2, True)

@@ -81,15 +81,19 @@ def _show_all(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
     found = tuple(inspect_all(files, format))
     for refused in (each for each in found if isinstance(each, Refused)):
         click.echo(f"{refused.file}: {refused.reason}", err=True)
+    if not found:
+        click.echo("No transcripts were found there.", err=True)
     inspections = tuple(each for each in found if not isinstance(each, Refused))
     if as_json:
         click.echo(f"[{','.join(map(_json, inspections))}]")
-        return
-    from rich.console import Console
+    elif inspections:
+        from rich.console import Console
 
-    from mcp_context_server.inspection.display import overview_table
+        from mcp_context_server.inspection.display import overview_table
 
-    Console().print(overview_table(inspections))
+        Console().print(overview_table(inspections))
+    if found and not inspections:
+        raise SystemExit(1)
 
 
 def _follow(files: tuple[Path, ...], format: str, *, as_json: bool) -> None:
