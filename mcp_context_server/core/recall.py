@@ -203,7 +203,8 @@ def _content_text(content: object) -> str:
     """Content as the text that it is, or as JSON where that would leave something out."""
     if content is None:
         return ""
-    items = cast("Sequence[object]", content) if isinstance(content, list | tuple) else (content,)
+    is_many = isinstance(content, list | tuple)
+    items = cast("Sequence[object]", content) if is_many else (content,)
     texts = [_plain_text(item) for item in items]
     whole = [text for text in texts if text is not None]
     return "\n".join(whole) if len(whole) == len(texts) else _json(content)
