@@ -92,7 +92,7 @@ class Follower:
         """The same, one by one: for a first look at a large file."""
         source = self._opened()
         if source is not None:
-            yield from self._read(source.news())
+            yield from self._read(self._news(source))
 
     def finish(self) -> list[Event]:
         """The events of what is left when nothing more will be written."""
@@ -111,6 +111,23 @@ class Follower:
     def is_unknown(self) -> bool:
         """Whether there is something to read, but nothing tells how."""
         return self.path.stat().st_size > 0 and self._format() is None
+
+    def _news(self, source: "LineSource | WholeSource") -> Iterator[Event]:
+        """A source's news; where another file has come, in the format of that one."""
+        for event in source.news():
+            if isinstance(event, Restarted) and (other := self._other_source(source)):
+                self._source = other
+                yield event
+                yield from other.news()
+                return
+            yield event
+
+    def _other_source(
+        self, source: "LineSource | WholeSource"
+    ) -> "LineSource | WholeSource | None":
+        name = self._detected() if self.format == "auto" else None
+        is_other = name is not None and name != source.name
+        return _source(self.path, formats()[name], None) if name and is_other else None
 
     def _read(self, events: Iterator[Event]) -> Iterator[Event]:
         try:
