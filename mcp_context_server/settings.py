@@ -2,7 +2,8 @@
 
 Ours are named `MCP_CONTEXT_` and the name of a field of `Settings` or of `Policy`. The
 variables of the reference system are honoured beside them; ours win. A value that can't
-be used is ignored, with a warning that names its variable.
+be used is ignored, with a warning that names its variable; only a store that can't be
+used is refused, since another one in its place would be written to, or pruned.
 """
 
 import json
@@ -138,12 +139,13 @@ def from_environment(
 
     `data_dir` is where the default store lies, the user's data directory unless given.
     A flag that is None was not given; a bad one raises `InvalidInput`, since a person is
-    there to correct it.
+    there to correct it. So does a `MCP_CONTEXT_STORE` that no flag replaces.
     """
     ours = tuple(_ours(name) for name in sorted(environ) if name.startswith(PREFIX))
     settings: dict[str, Any] = {}
     policy: dict[str, Any] = {}
     warnings: list[str] = []
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
     for variable in (*REFERENCE_VARIABLES, *ours):
         text = environ.get(variable.name, "").strip()
         target = policy if variable.field in Policy.model_fields else settings
@@ -152,8 +154,11 @@ def from_environment(
             if value is not None:
                 target |= _checked(variable.field, value, policy)
         except (ValueError, RecursionError) as problem:
+            if variable.field == "store" and not given.get("store"):
+                message = f"{variable.name} can't be used. {HINTS['store']}"
+                raise InvalidInput(message) from problem
             warnings.append(f"{_shown(variable, text)} is ignored: {_reason(problem)}")
-    settings |= {name: value for name, value in (flags or {}).items() if value is not None}
+    settings |= given
     settings["store"] = settings.get("store") or default_store(data_dir)
     try:
         return Settings(
@@ -161,7 +166,8 @@ def from_environment(
         )
     except ValidationError as problem:
         field = str(problem.errors()[0]["loc"][0])
-        message = f"{field} {settings[field]!r}: {_reason(problem)}. {HINTS.get(field, '')}".strip()
+        named = field if field in _MAY_HOLD_SECRETS else f"{field} {settings[field]!r}"
+        message = f"{named}: {_reason(problem)}. {HINTS.get(field, '')}".strip()
         raise InvalidInput(message) from problem
 
 

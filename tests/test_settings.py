@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from mcp_context_server.cli import main
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.window import window
 from mcp_context_server.errors import InvalidInput
@@ -114,7 +116,6 @@ def test_what_the_environment_says_reaches_the_window():
         ("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "101"),
         ("ENABLE_TOOL_SEARCH", "auto:101"),
         ("CLAUDE_CODE_SESSION_ID", "x" * 300),
-        ("MCP_CONTEXT_STORE", "ftp://elsewhere"),
         ("MCP_CONTEXT_TOOLS", "some"),
         ("MCP_CONTEXT_PORT", "70000"),
         ("MCP_CONTEXT_ZONE_PERCENTS", "[90, 80, 70]"),
@@ -176,11 +177,40 @@ def test_a_bad_flag_is_an_error_that_names_it():
 
 
 def test_keys_are_kept_and_never_shown():
-    found = read(ANTHROPIC_API_KEY="sk-secret-1", MCP_CONTEXT_STORE="postgres:ada:sk-secret-2@db")
+    found = read(ANTHROPIC_API_KEY="sk-secret-1", MCP_CONTEXT_SUMMARY_URL="ada:sk-secret-2@there")
     assert found.anthropic_api_key is not None
     assert found.anthropic_api_key.get_secret_value() == "sk-secret-1"
     assert "sk-secret" not in repr(found)
+    assert found.warnings[0].startswith("MCP_CONTEXT_SUMMARY_URL is ignored")
+
+
+STORE_ADVICE = "Use sqlite:///PATH, postgresql://… or memory: as the store."
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:/srv/tidy.db", "mysql://ada:sk-secret@db", "tidy.db", "[1", "{}"]
+)
+def test_a_store_that_is_named_but_cannot_be_used_is_refused_without_showing_it(url):
+    with pytest.raises(InvalidInput) as refused:
+        read(MCP_CONTEXT_STORE=url)
+    assert str(refused.value) == f"MCP_CONTEXT_STORE can't be used. {STORE_ADVICE}"
+    with pytest.raises(InvalidInput) as refused:
+        read({"store": url})
+    assert str(refused.value).endswith(STORE_ADVICE)
+    assert url not in str(refused.value).removesuffix(STORE_ADVICE)
+
+
+def test_a_store_given_by_a_flag_makes_up_for_a_bad_variable():
+    found = read({"store": "memory:"}, MCP_CONTEXT_STORE="sqlite:/srv/tidy.db")
+    assert found.store == "memory:"
     assert found.warnings[0].startswith("MCP_CONTEXT_STORE is ignored")
+
+
+@pytest.mark.parametrize("command", [["serve"], [], ["sessions", "list"], ["doctor"]])
+def test_no_command_turns_to_another_store_than_the_one_that_is_named(command):
+    ran = CliRunner().invoke(main, command, env={"MCP_CONTEXT_STORE": "sqlite:/srv/tidy.db"})
+    assert ran.exit_code == 1
+    assert "MCP_CONTEXT_STORE can't be used." in " ".join(ran.output.split())
 
 
 @given(
@@ -190,6 +220,7 @@ def test_keys_are_kept_and_never_shown():
             + [
                 f"MCP_CONTEXT_{field.upper()}"
                 for field in (*Settings.model_fields, *Policy.model_fields)
+                if field != "store"
             ]
         ),
         st.text(max_size=20) | st.integers().map(str) | st.sampled_from(["on", "[]", "{}"]),
@@ -197,5 +228,5 @@ def test_keys_are_kept_and_never_shown():
     )
 )
 @hypothesis_settings(max_examples=200, deadline=None)
-def test_no_environment_stops_the_server_from_starting(environ):
+def test_nothing_but_its_store_in_an_environment_stops_the_server_from_starting(environ):
     assert from_environment(environ, data_dir=HOME).policy()

@@ -14,7 +14,11 @@ import click
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="0 picks a free one. [default: 8000]")
-@click.option("--store", metavar="URL", help="sqlite:///PATH or memory: (MCP_CONTEXT_STORE)")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="sqlite:///PATH, postgresql://… or memory: (MCP_CONTEXT_STORE)",
+)
 @click.option("--tools", type=click.Choice(["agent", "all"]), help="Which tools to offer.")
 @click.option(
     "--auth-token-file",
