@@ -98,6 +98,8 @@ class Snipped(Result):
     """Ids that wait for a cold cache."""
     used_tokens: int
     state: State
+    notes: tuple[str, ...] | None = None
+    """What is to be known besides, such as that a host still sends what was cleared."""
     version: int
 
 

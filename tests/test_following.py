@@ -11,6 +11,7 @@ from stdio import StdioServer
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import used_tokens
+from mcp_context_server.core.status import HOST_SENDS_ALL
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.hosts.own import OwnTranscript
 from mcp_context_server.server import build_server
@@ -436,4 +437,46 @@ async def test_what_comes_back_never_keeps_a_small_session_from_being_compacted(
         told = await answer(client, "compact", session_id="s")
         assert told["status"] == "done"
         after = await answer(client, "context_status", session_id="s")
-        assert after["used_tokens"] == told["tokens_after"] < before["used_tokens"]
+        assert told["tokens_after"] < before["used_tokens"] == after["used_tokens"]
+
+
+STEPS = {"compact": {}, "snip": {"tool_use_ids": ["c0"]}}
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_what_a_followed_host_sends_is_told_unchanged_until_it_tells_itself(host, step):
+    at_work(host, plan_lines=30, reads=6, growth=9_000)
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", transcript=str(host.path))
+        before = await answer(client, "context_status", session_id="s")
+        told = await answer(client, step, session_id="s", **STEPS[step])
+        assert HOST_SENDS_ALL in told["notes"]
+        after = await answer(client, "context_status", session_id="s")
+        assert (after["used_tokens"], after["state"]) == (before["used_tokens"], before["state"])
+        assert HOST_SENDS_ALL in after["notes"]
+        assert sum(after["breakdown"].values()) == after["used_tokens"]
+        host.user("and now?")
+        host.assistant(text("More."), id="x", prompt=100_000, output=10)
+        assert (await answer(client, "context_status", session_id="s"))["used_tokens"] == 100_010
+        host.compact("the story so far", before=100_010)
+        host.user("go on")
+        host.assistant(text("Going on."), id="w", prompt=30_000, output=10)
+        settled = await answer(client, "context_status", session_id="s")
+        assert settled["used_tokens"] == 30_010
+        assert HOST_SENDS_ALL not in settled.get("notes", ())
+
+
+@pytest.mark.requirement("SNIP-3")
+async def test_what_is_cleared_of_a_conversation_that_is_given_counts_at_once():
+    conversation = [
+        {"role": "user", "content": "read it"},
+        {"role": "assistant", "content": [call("c0")]},
+        {"role": "user", "content": [result("c0", "x = compute(1)\n" * 2_000)]},
+        {"role": "assistant", "content": "Read."},
+    ]
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open")
+        before = await answer(client, "append_messages", session_id="s", messages=conversation)
+        told = await answer(client, "snip", session_id="s", tool_use_ids=["c0"])
+        assert told["used_tokens"] == before["used_tokens"] - told["tokens_freed"]
+        assert "notes" not in told

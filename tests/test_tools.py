@@ -79,6 +79,21 @@ async def test_the_formula_lets_a_reader_work_the_thresholds_out_again(client):
 
 
 @pytest.mark.requirement("TOK-3")
+@pytest.mark.parametrize(
+    "usage",
+    [{"input_tokens": "many"}, {"input_tokens": -5}, {"bogus": 1}, {"input_tokens": 10**15}],
+)
+async def test_a_usage_that_says_nothing_is_named_and_the_messages_are_kept(client, usage):
+    told = await answer(client, "append_messages", messages=[PROMPT, SAID], usage=usage)
+    assert [note.split(":")[0] for note in told["repaired"]] == [
+        f"Ignored the usage on {told['message_ids'][1]}, \"{{'{next(iter(usage))}'"
+    ]
+    status = await answer(client, "context_status")
+    assert (status["messages"], status["source"]) == (2, "estimate")
+    alone = await answer(client, "append_messages", messages=[PROMPT], usage=usage)
+    assert alone["repaired"][0].startswith("Ignored the usage, ")
+
+
 async def test_the_last_usage_and_what_came_after_it_are_what_is_in_use(client):
     usage = {
         "input_tokens": 6,

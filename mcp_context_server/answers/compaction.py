@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from mcp_context_server.core.edits import Compact
 from mcp_context_server.core.stages.restore import Restored
+from mcp_context_server.core.status import HOST_SENDS_ALL
 from mcp_context_server.results import (
     Compacted,
     KeptSegment,
@@ -34,10 +35,16 @@ def compacted_of(outcome: Outcome, *, with_summary: bool, is_dry_run: bool = Fal
         prompt=outcome.prompt or None,
         max_summary_tokens=outcome.max_summary_tokens,
         reason=outcome.reason or None,
-        notes=outcome.notes or None,
+        notes=_notes(outcome) or None,
         dry_run=True if is_dry_run else None,
         version=outcome.live.session.version,
     )
+
+
+def _notes(outcome: Outcome) -> tuple[str, ...]:
+    """What is to be known besides: for a host that is followed, that it still sends all."""
+    is_the_hosts = outcome.live.session.follows and outcome.edit is not None
+    return (*outcome.notes, *((HOST_SENDS_ALL,) if is_the_hosts else ()))
 
 
 def _new_boundary(edit: Compact) -> NewBoundary:

@@ -9,7 +9,7 @@ from mcp_context_server.core.edits import Change
 from mcp_context_server.core.pipeline import Applied, Plan
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.stages.snip import REASONS, Snip
-from mcp_context_server.core.status import session_window, standing
+from mcp_context_server.core.status import HOST_SENDS_ALL, session_window, standing
 from mcp_context_server.core.window import Window, percent_left, percent_used, state
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import (
@@ -42,6 +42,7 @@ def snipped_of(session_id: str, after: Session, snip: Snip, restored: Sequence[C
         queued=queued_of(after) or None,
         used_tokens=now.used_tokens,
         state=now.state,
+        notes=(HOST_SENDS_ALL,) if after.follows and snip.changes else None,
         version=after.version,
     )
 

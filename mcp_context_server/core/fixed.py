@@ -47,6 +47,22 @@ def why_too_fixed(session: Session, window: Window, *, request_tokens: float = 0
     )
 
 
+def why_no_room(session: Session, window: Window) -> str | None:
+    """What to do where one message alone fills the window, which no summary can mend."""
+    tokens = session.ledger.tokens
+    place = max(range(len(tokens)), key=tokens.__getitem__, default=None)
+    if place is None or session.view[place].results:
+        return None  # results are cleared one by one
+    takes = session.calibration.factor * tokens[place]
+    if takes + fixed_tokens(session) < window.blocking:
+        return None
+    return (
+        f"Message {session.view[place].id!r} alone takes {round(takes):,} tokens, and neither "
+        "`snip` nor `compact` can make it fit: in a new session, send it in parts or put its text "
+        "into a file to be read piece by piece; or take a model with a larger window."
+    )
+
+
 def _pinned(session: Session) -> Iterator[Message]:
     before = frozenset(session.boundary.pins if session.boundary else ())
     return (m for m in session.view if m.pinned or m.id in before)

@@ -13,7 +13,8 @@ from pydantic import ValidationError
 from mcp_context_server.core.edits import Configure, Edit, Entry, Follow, Mend, Replace, ReportUsage
 from mcp_context_server.core.messages import Message, Messages, is_result
 from mcp_context_server.core.session import Session, fold
-from mcp_context_server.errors import InvalidInput
+from mcp_context_server.core.tokens.usage import normalise_usage
+from mcp_context_server.errors import InvalidInput, brief
 
 NOTE_CHARS = 300
 """Longest note on what was mended; it may quote what the caller gave."""
@@ -97,6 +98,22 @@ def with_usage(messages: Messages, usage: Mapping[str, Any]) -> tuple[Entry, ...
             reported = messages[index].model_copy(update={"usage": dict(usage)})
             return (*messages[:index], reported, *messages[index + 1 :])
     return (*messages, ReportUsage(usage=dict(usage)))
+
+
+def usage_notes(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """A sentence for each usage that says nothing, and so counts for nothing."""
+    told = (
+        (f"on {entry.id}", entry.usage) if isinstance(entry, Message) else ("", entry.usage)
+        for entry in entries
+        if isinstance(entry, Message | ReportUsage) and entry.usage is not None
+    )
+    return tuple(
+        f"Ignored the usage{f' {where}' if where else ''}, {brief(str(usage))}: it names no prompt "
+        "tokens of any provider's form, or a count is no whole number from 0 to a billion. "
+        "Estimates are used."
+        for where, usage in told
+        if any(usage.values()) and normalise_usage(usage) is None
+    )
 
 
 def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str] = ()) -> Intake:

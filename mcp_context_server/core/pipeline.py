@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mcp_context_server.core.breaker import breaker_state
 from mcp_context_server.core.caching import ClearingCost
 from mcp_context_server.core.edits import Delegate, DropThinking, Edit, Replace
-from mcp_context_server.core.fixed import why_too_fixed
+from mcp_context_server.core.fixed import why_no_room, why_too_fixed
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.stages.collapse import collapse
 from mcp_context_server.core.stages.compaction import why_resting
@@ -259,6 +259,8 @@ def _action(
 
 
 def _way_out(turn: Turn, withheld: str | None) -> str:
+    if too_large := why_no_room(turn.session, turn.window):
+        return too_large
     largest = ", ".join(c.tool_use_id for c in turn.session.largest[:3])
     clear = f"clear what is not needed with `snip` (the largest: {largest})" if largest else ""
     ways = " or ".join(way for way in (clear, "compact with `compact`") if way)

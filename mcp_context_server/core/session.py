@@ -176,6 +176,8 @@ class Session:
     """The view in figures."""
     tally: Tally = EMPTY
     """Tokens of the view by class, for this model."""
+    unreached: Tally = EMPTY
+    """What left the view here though the host that is followed sends it still."""
     system_tally: Tally = EMPTY
     """Tokens of the system prompt it was opened with."""
     search_mode: SearchMode = AUTO
@@ -231,6 +233,16 @@ class Session:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "family", lookup(self.model).tokenizer)
+
+    @property
+    def follows(self) -> bool:
+        """Whether a host writes its transcript and decides what is sent, whatever the view is."""
+        return bool(self.settings.transcript)
+
+    @property
+    def sent(self) -> Tally:
+        """Tokens by class of what stands in the model's window: the view's, or the host's."""
+        return self.tally + self.unreached
 
     @property
     def tools_tally(self) -> Tally:
@@ -321,9 +333,14 @@ def used_tokens(session: Session) -> float:
     return max(0.0, anchor.tokens + factor * since)
 
 
+def window_tokens(session: Session) -> float:
+    """Tokens in the model's window now; a host that is followed sends what left the view, too."""
+    return used_tokens(replace(session, tally=session.sent, unreached=EMPTY))
+
+
 def since_usage(session: Session) -> Tally:
-    """The tally of what the last usage does not cover."""
-    return session.tally - session.anchor.base if session.anchor else session.tally
+    """The tally of what the last usage does not cover, in the model's window."""
+    return session.sent - session.anchor.base if session.anchor else session.sent
 
 
 def fixed_tokens(session: Session) -> float:
@@ -407,7 +424,7 @@ class _Totals:
         self.largest, self.open_calls = session.largest, dict(session.open_calls)
         self.responses, self.last_response_at = session.responses, session.last_response_at
         self.media, self.tools = session.media, session.tools_tally.total
-        self.made_up = session.made_up
+        self.made_up, self.unreached = session.made_up, session.unreached
         self.unread_tokens = session.unread_tokens
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
         self.growth = session.growth
@@ -445,7 +462,8 @@ class _Totals:
                 self.growth = _grown(self.growth, self.anchor)
         elif usage is not None:
             response = message.api_message_id
-            self._report(Anchor(usage, self.tally, tally, response, last=message.id))
+            sent = self.tally + self.unreached
+            self._report(Anchor(usage, sent, tally, response, last=message.id))
 
     def _report(self, anchor: Anchor) -> None:
         anchor = replace(anchor, tools=self.tools, revision=self.session.revision)
@@ -580,7 +598,7 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
         case Queue() | Delegate() | StageNotes() | ReportFailure() | Recover() | Remember():
             return _noted(session, sequence, edit)
         case Mend() | Replace() | DropThinking() | Collapse() | Compact() | Rewind():
-            return _rewritten(session, sequence, edit)
+            return _as_host_sends(session, _rewritten(session, sequence, edit), edit)
         case RegisterTools():
             return _registered(session, edit, batches)
         case DiscoverTools():
@@ -589,6 +607,19 @@ def _with_edit(session: Session, sequence: int, edit: Edit, batches: Batches) ->
             return session
         case _:
             assert_never(edit)
+
+
+def _as_host_sends(session: Session, after: Session, edit: Mend | _ViewEdit) -> Session:
+    """The session after an edit, with what of it a host that is followed doesn't know."""
+    match edit:
+        case Compact(summarizer="host") | Rewind(last=None):
+            return replace(after, unreached=EMPTY)
+        case Mend() | Rewind():
+            return after
+        case _ if edit.trigger == "host" or not session.follows:
+            return after
+        case _:
+            return replace(after, unreached=session.sent.beyond(after.tally), anchor=session.anchor)
 
 
 def _rewritten(
@@ -668,7 +699,7 @@ def _recovering(session: Session, edit: Recover) -> Session:
     session = replace(session, recovery=edit.state)
     if edit.input_tokens is None:
         return session
-    return _anchored(session, Anchor(Usage(edit.input_tokens), session.tally, EMPTY, None))
+    return _anchored(session, Anchor(Usage(edit.input_tokens), session.sent, EMPTY, None))
 
 
 def _configured(session: Session, edit: Configure) -> Session:
@@ -676,9 +707,9 @@ def _configured(session: Session, edit: Configure) -> Session:
     settings = session.settings.model_copy(update=told)
     known = session.policy.model_dump(exclude_unset=True)
     policy = Policy.model_validate({**known, **(edit.policy or {})})
-    return _with_model(
-        replace(session, settings=settings, policy=policy), settings.model or session.model
-    )
+    unreached = session.unreached if settings.transcript else EMPTY
+    changed = replace(session, settings=settings, policy=policy, unreached=unreached)
+    return _with_model(changed, settings.model or session.model)
 
 
 def _with_model(session: Session, model: str) -> Session:
@@ -693,6 +724,7 @@ def _with_model(session: Session, model: str) -> Session:
         system_tally=system,
         ledger=Ledger.of(session.view, family),
         tally=tally_messages(session.view, family),
+        unreached=EMPTY,
         anchor=None,
         overhead=None,
         calibration=Calibration(),
@@ -716,8 +748,8 @@ def _reported(session: Session, edit: ReportUsage) -> Session:
             edit.message_id is None and message.role == "assistant"
         ):
             response = message.api_message_id
-            return _anchored(session, Anchor(usage, session.tally - after, chunks, response))
-    return _anchored(session, Anchor(usage, session.tally, EMPTY, None))
+            return _anchored(session, Anchor(usage, session.sent - after, chunks, response))
+    return _anchored(session, Anchor(usage, session.sent, EMPTY, None))
 
 
 def _anchored(session: Session, anchor: Anchor) -> Session:
@@ -745,7 +777,7 @@ def _mended(session: Session, sequence: int, edit: Mend) -> Session:
         view=view,
         ledger=session.ledger.exchanged(session.view, view, family),
         tally=tally,
-        anchor=_rebased(session.anchor, view, tally, family),
+        anchor=_rebased(session.anchor, view, tally + session.unreached, family),
         media=session.media - _media(old, family) + _media(edit.messages, family),
         open_calls=open_calls,
         aliases=MappingProxyType({old: new for old, new in named.items() if new in open_calls}),

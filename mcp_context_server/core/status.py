@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mcp_context_server.core.edits import Rewind
-from mcp_context_server.core.fixed import why_too_fixed
+from mcp_context_server.core.fixed import why_no_room, why_too_fixed
 from mcp_context_server.core.memory.notes import Due, budget_of, total_tokens, update_due
 from mcp_context_server.core.session import (
     Session,
@@ -13,7 +13,7 @@ from mcp_context_server.core.session import (
     session_window,
     since_usage,
     tools_since,
-    used_tokens,
+    window_tokens,
 )
 from mcp_context_server.core.tokens.estimates import estimate
 from mcp_context_server.core.window import (
@@ -73,7 +73,7 @@ def memory_standing(session: Session) -> MemoryStanding:
 def standing(session: Session) -> Standing:
     """Where a session stands; costs the same for any length."""
     bounds = session_window(session)
-    used = round(used_tokens(session))
+    used = round(window_tokens(session))
     low, high = _bounds(session)
     source = _source(session)
     wrong = contradiction(session.anchor.tokens, bounds) if session.anchor else None
@@ -89,8 +89,12 @@ def standing(session: Session) -> Standing:
         breakdown=breakdown(session, used),
         memory=memory_standing(session),
         advice=advice(session, bounds, used, source),
-        notes=(*bounds.notes, *filter(None, (wrong, _cache_note(session), _gone_note(session)))),
+        notes=(*bounds.notes, *filter(None, (wrong, *_told_beside(session)))),
     )
+
+
+def _told_beside(session: Session) -> tuple[str | None, ...]:
+    return _cache_note(session), _unreached(session), _gone_note(session)
 
 
 def _gone_note(session: Session) -> str | None:
@@ -105,6 +109,18 @@ def _gone_note(session: Session) -> str | None:
         "`recall` still finds it. Follow the right file with `session_open`, and name its "
         "`transcript_format`."
     )
+
+
+HOST_SENDS_ALL = (
+    "This session follows its host's file: the host's own window isn't reached from here, and it "
+    "sends what it sent before until it compacts itself. Ask it to, with its own command such as "
+    "/compact, or start afresh from the prompt `compact` or `handoff`."
+)
+"""What an edit of the view does for a session whose requests its host makes."""
+
+
+def _unreached(session: Session) -> str | None:
+    return HOST_SENDS_ALL if session.unreached.total >= 1 else None
 
 
 def _cache_note(session: Session) -> str | None:
@@ -126,7 +142,7 @@ def breakdown(session: Session, used: int) -> dict[str, int]:
     With registered tools these are `tools`, and the rest is `system`; else both are
     told as `system_and_tools`.
     """
-    factor, known = session.calibration.factor, session.tally + session.tools_tally
+    factor, known = session.calibration.factor, session.sent + session.tools_tally
     parts = {name: factor * part for name, part in known.by_class().items() if part > 0}
     counted = sum(parts.values())
     scale = min(1.0, used / counted) if counted else 1.0
@@ -192,7 +208,7 @@ def advice(session: Session, bounds: Window, used: int, source: Source) -> str:
                 f"{bounds.blocking - used:,} tokens are left before nothing more may be sent.",
             )
         case "blocking":
-            return (
+            return why_no_room(session, bounds) or (
                 "Nothing more may be sent: clear results with `snip` or compact with `compact` "
                 "first."
             )

@@ -27,6 +27,7 @@ from mcp_context_server.core.intake import (
     refuse_doubles,
     spilled_by,
     take_in,
+    usage_notes,
     with_ids,
     with_usage,
 )
@@ -476,7 +477,8 @@ class ContextService:
             ids = iter(named)
             all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
             known = tuple(message.id for message in messages if message.id in found)
-            return replace(intake, message_ids=all_ids, known=known)
+            notes = (*intake.notes, *usage_notes(entries))
+            return replace(intake, message_ids=all_ids, known=known, notes=notes)
 
         return await aside(len(messages), taken_in)
 

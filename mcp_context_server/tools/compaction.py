@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mcp_context_server.answers.compaction import compacted_of
 from mcp_context_server.core.stages.compaction import Wish
+from mcp_context_server.core.status import HOST_SENDS_ALL
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.results import Compacted, Recovered
 from mcp_context_server.service.compacting import Asked, Outcome, wish_of
@@ -124,10 +125,12 @@ def _line(compacted: Compacted) -> str:
     match compacted.status:
         case "done":
             would = "would be" if compacted.dry_run else "are"
+            told = " ".join(note for note in compacted.notes or () if note == HOST_SENDS_ALL)
+            where = "in the view here" if told else "in use"
             return (
                 f"{compacted.tokens_before or 0:,} → {compacted.tokens_after or 0:,} tokens "
-                f"{would} in use; summary by {compacted.summarizer}."
-            )
+                f"{would} {where}; summary by {compacted.summarizer}. {told}"
+            ).rstrip()
         case "needs_summary":
             return "Write the summary that `prompt` asks for; call again with it and `ticket`."
         case "running":

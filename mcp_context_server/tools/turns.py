@@ -85,4 +85,5 @@ def _snipped_line(snipped: Snipped, asked: Snipping) -> str:
     return (
         f"{len(snipped.snipped)} {done}, {snipped.tokens_freed:,} tokens; "
         f"{snipped.used_tokens:,} in use ({snipped.state})."
+        f"{''.join(f' {note}' for note in snipped.notes or ())}"
     )

@@ -211,6 +211,7 @@ def test_a_pivot_inside_a_round_moves_to_the_cut_before_it():
         (conversation("u:hi", "a:yo"), Wish(), "too few"),
         (WORK, Wish(scope="from"), "pivot_message_id"),
         (WORK, Wish(scope="from", pivot="nope"), "'nope'"),
+        (WORK, Wish(pins=(WORK[1].id, "nope", "neither")), "'nope', 'neither' to pin"),
     ],
 )
 def test_where_there_is_nothing_to_compact_it_says_why(view, wish, reason):

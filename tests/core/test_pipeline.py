@@ -9,6 +9,7 @@ from sessions import MOMENT, NOON, session_of, turn_for
 from mcp_context_server.core.edits import ReportFailure
 from mcp_context_server.core.pipeline import STAGES, plan
 from mcp_context_server.core.stages.turn import Moment, turn_of
+from mcp_context_server.core.status import standing
 
 VIEW = conversation("u:hi", "t:900", "a:ok", "u:go on")
 SMALL = {"context_window_tokens": 16_000}
@@ -134,6 +135,17 @@ def test_every_limit_holds_from_its_very_token_on():
 
 
 @pytest.mark.requirement("PIPE-3")
+def test_a_message_that_alone_fills_the_window_is_named_and_no_compaction_is_advised():
+    view = (user("hi", id="first"), assistant("yo"), user("many words " * 150_000, id="flood"))
+    turn = turn_for(view, model="claude-sonnet-4-5")
+    planned = plan(turn)
+    assert planned.action == "blocked"
+    assert "Message 'flood' alone takes" in planned.reason
+    assert "in parts" in planned.reason
+    assert "ompact with" not in planned.reason
+    assert standing(turn.session).advice in planned.reason
+
+
 def test_a_blocked_turn_names_why_nothing_is_compacted():
     assert "switched off" in plan(filled(0.99, auto_compact=False)).reason
 

@@ -102,6 +102,8 @@ def select(turn: Turn, wish: Wish) -> Selection | Nothing:
             return Nothing(f"the view has no message {wish.pivot!r}")
     elif wish.scope != "all":
         return Nothing(f"the scope {wish.scope!r} needs a pivot_message_id")
+    if unknown := _unknown_pins(view, wish):
+        return Nothing(f"the view has no messages {unknown} to pin")
     cuts = cut_points(view)
     at = max(cut for cut in cuts if cut <= (pivot or 0))
     start = at if wish.scope == "from" else 0
@@ -110,6 +112,12 @@ def select(turn: Turn, wish: Wish) -> Selection | Nothing:
     units = _units(view, [cut for cut in cuts if start <= cut <= end])
     later = at if wish.scope == "up_to" else end
     return _selection(turn, wish, units, later, view[pivot] if pivot is not None else None)
+
+
+def _unknown_pins(view: Messages, wish: Wish) -> str:
+    """Those of the pins that name no message of the view, quoted."""
+    known = {message.id for message in view}
+    return ", ".join(repr(id) for id in wish.pins if id not in known)
 
 
 def _end(view: Messages, wish: Wish) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from math import sqrt
-from operator import add, attrgetter
+from operator import add, attrgetter, sub
 from typing import Any, cast
 
 from mcp_context_server.core.messages import (
@@ -93,6 +93,10 @@ class Tally:
     def __sub__(self, other: "Tally") -> "Tally":
         """What is left without `other`, a part of this; nothing is ever below zero."""
         return Tally(*map(_left, _values(self), _values(other)))
+
+    def beyond(self, other: "Tally") -> "Tally":
+        """How much more this is than `other`; below zero for a class of which it has less."""
+        return Tally(*map(sub, _values(self), _values(other)))
 
     @property
     def total(self) -> float:
