@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
+import anyio.to_thread
 
 from mcp_context_server.errors import InvalidInput, brief
+from mcp_context_server.regular import open_regular
 
 MOST_BYTES = 64 * 1024 * 1024
 """The largest file that is read whole."""
@@ -52,11 +54,16 @@ async def _resolved(path: str) -> Path:
 
 async def _read(path: Path) -> str:
     try:
-        size = (await anyio.Path(path).stat()).st_size
-        if size > MOST_BYTES:
-            message = f"{str(path)!r} has {size:,} bytes; at most {MOST_BYTES:,} are read."
-            raise InvalidInput(message)
-        return await anyio.Path(path).read_text(encoding="utf-8", errors="replace")
+        data = await anyio.to_thread.run_sync(_beginning, path)
     except OSError as error:
         message = f"{str(path)!r} can't be read: {error.strerror}."
         raise InvalidInput(message) from error
+    if len(data) > MOST_BYTES:
+        message = f"{str(path)!r} is too long: at most {MOST_BYTES:,} bytes are read."
+        raise InvalidInput(message)
+    return data.decode("utf-8", "replace")
+
+
+def _beginning(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read(MOST_BYTES + 1)

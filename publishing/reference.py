@@ -215,8 +215,8 @@ def _help(command: click.Command, name: str) -> str:
 def _settings() -> Iterator[str]:
     yield (
         f"A variable of the environment is named `{PREFIX}` and the setting; flags of the "
-        "command line go before it. A value that can't be used is ignored, with a warning; a "
-        "store that can't be used is refused, with exit code 1."
+        "command line go before it. A value that can't be used is ignored, with a "
+        "warning; a store that can't be used is refused, with exit code 1."
     )
     for section, fields in _by_section(_fields(settings.Settings)).items():
         yield f"## {section.capitalize()}"

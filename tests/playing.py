@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pages import ROOT, Block
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
 
 
 class Play:

@@ -51,7 +51,17 @@ only package data, read when first needed."""
 
 BELOW = {"core", "errors", "ports"}
 
-SHELL = {*BELOW, "answers", "events", "files", "keeping", "results", "summarizers", "transcripts"}
+SHELL = {
+    *BELOW,
+    "answers",
+    "events",
+    "files",
+    "keeping",
+    "regular",
+    "results",
+    "summarizers",
+    "transcripts",
+}
 
 SURFACE = {*SHELL, "identity", "service", "state"}
 
@@ -60,11 +70,11 @@ LAYERS = (
     ("ports", {"core"}),
     ("stores", BELOW),
     ("counters", BELOW),
-    ("transcripts", {"core", "errors"}),
-    ("keeping", {*BELOW, "__version__"}),
+    ("transcripts", {"core", "errors", "regular"}),
+    ("keeping", {*BELOW, "__version__", "regular"}),
     ("summarizers", {*BELOW, "events"}),
     ("results", {"core"}),
-    ("files", {"errors"}),
+    ("files", {"errors", "regular"}),
     ("service", SHELL),
     ("state", {"identity", "service"}),
     ("tools", {*SURFACE, "panel"}),

@@ -1,5 +1,6 @@
 """Searching a session for words: the same answers whatever keeps it."""
 
+import json
 import random
 
 import anyio
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_replicas import replica
 
+from mcp_context_server.core.messages import Message
 from mcp_context_server.core.recall import joined, query_words, ranked, search
 from mcp_context_server.server import open_store
 from mcp_context_server.service.sessions import Opening, Wanted
@@ -119,3 +121,63 @@ def test_a_query_of_no_words_finds_nothing():
     assert query_words("  \n") == ()
     assert ranked(search([(1, user("x"))], " ", family="")) == []
     assert anyio.run(MemoryStore().holdings) == []
+
+
+ODD = (
+    ({"odd": "needle"}, '{"odd":"needle"}'),
+    ({"rows": [{"name": "needle", "n": 1}], "null": None}, None),
+    (["needle", "two"], "needle\ntwo"),
+    ({"type": "text", "text": "needle"}, "needle"),
+    ([{"type": "text", "text": "needle"}, {"type": "mystery", "t": 1}], None),
+    ([{"type": "text", "text": {"not": "needle"}}], None),
+    ({"type": "web_search_tool_result_error", "error_code": "needle"}, None),
+)
+"""What stands as the content of a result, and how it reads; None for as JSON."""
+
+
+@pytest.mark.parametrize(("content", "text"), ODD)
+async def test_a_result_of_any_form_is_opened_by_reference_by_message_and_by_words(content, text):
+    service = replica(MemoryStore(), "a")
+    await service.open(Opening(session_id="s"))
+    said = Message(id="r", role="user", content=(result("c", content),))
+    await service.append("s", "", (user("go"), assistant(call("c", "Read")), said))
+    live = await service.load("s", "")
+    hits = (await service.recall(live, Wanted(query="NEEDLE"))).hits
+    assert [hit.reference for hit in hits] == ["c"]
+    for reference in ("c", "r"):
+        opened = (await service.recall(live, Wanted(reference))).content
+        assert opened == text if text is not None else json.loads(opened) == content
+
+
+async def test_a_second_result_beside_the_first_is_opened_by_its_message():
+    service = replica(MemoryStore(), "a")
+    await service.open(Opening(session_id="s"))
+    twice = user(result("c", "first"), result("c", "second"), id="r")
+    await service.append("s", "", (user("go"), assistant(call("c", "Read")), twice))
+    live = await service.load("s", "")
+    for word, reference in (("first", "c"), ("second", "r")):
+        (hit,) = (await service.recall(live, Wanted(query=word))).hits
+        assert (hit.reference, hit.tool) == (reference, "Read")
+        assert word in (await service.recall(live, Wanted(reference))).content
+
+
+UNKNOWN = {
+    "type": "hologram",
+    "title": "harbour",
+    "parts": [{"caption": "lighthouse", "signature": "sealed" * 60}, 7.25],
+    "cache_control": {"type": "ephemeral"},
+}
+
+
+@pytest.mark.parametrize("word", ["harbour", "lighthouse", "caption", "7.25"])
+async def test_the_words_of_blocks_of_unknown_kinds_are_found(store, word):
+    service = replica(store, "a")
+    await service.open(Opening(session_id="s"))
+    await service.append("s", "", (user(UNKNOWN, id="u"),))
+    live = await service.load("s", "")
+    assert [h.reference for h in (await service.recall(live, Wanted(query=word))).hits] == ["u"]
+
+
+@pytest.mark.parametrize("word", ["hologram", "ephemeral", "sealed"])
+def test_what_tells_a_blocks_form_and_what_is_sealed_counts_as_no_words(word):
+    assert list(search([(1, user(UNKNOWN, id="u"))], word, family="claude")) == []

@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from mcp_context_server.core.edits import Entry
 from mcp_context_server.core.messages import (
@@ -11,11 +12,8 @@ from mcp_context_server.core.messages import (
     Message,
     is_call,
     is_result,
-    message_text,
-    nested_blocks,
-    result_text,
 )
-from mcp_context_server.core.tokens.estimates import tally_text
+from mcp_context_server.core.tokens.estimates import is_sealed, tally_text
 
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""
@@ -64,12 +62,10 @@ def original_text(message: Message, reference: str) -> str:
     """The original of a reference: a result's text, or a message's; JSON where it is not text."""
     for block in message.blocks:
         if is_result(block) and block["tool_use_id"] == reference:
-            return _block_text(block)
-    if all(block.get("type") == "text" for block in message.blocks):
-        return message_text(message)
+            return _content_text(block.get("content"))
     if len(message.blocks) == 1 and is_result(message.blocks[0]):
-        return _block_text(message.blocks[0])
-    return _json(message.wire()["content"])
+        return _content_text(message.blocks[0].get("content"))
+    return _content_text(message.wire()["content"])
 
 
 def page(text: str, *, offset: int, max_tokens: int, family: str) -> Page:
@@ -104,13 +100,14 @@ def search(entries: Iterable[Numbered], query: str, *, family: str) -> Iterator[
     for sequence, entry in entries if asked.words else ():
         if not isinstance(entry, Message):
             continue
+        answered = set[str]()
         for block in entry.blocks:
             if is_call(block):
                 tools[block["id"]] = str(block.get("name", ""))
             if found := _found(asked, entry, block, sequence=sequence):
-                tool = tools.get(found.reference, "") if is_result(block) else found.tool
-                tokens = round(tally_text(_searchable(block), family, "result").total)
-                yield replace(found, tool=tool, tokens=tokens)
+                yield _told(found, block, tools, answered, family)
+            if is_result(block):
+                answered.add(block["tool_use_id"])
 
 
 def joined(places: Iterable[range], *, gap: int, most: int) -> Iterator[range]:
@@ -153,20 +150,72 @@ def _found(asked: Query, message: Message, block: Block, *, sequence: int) -> Fo
     )
 
 
+def _told(
+    found: Found, block: Block, tools: Mapping[str, str], answered: set[str], family: str
+) -> Found:
+    """What was found, with its size, its tool, and the reference that opens it.
+
+    An id of a call opens the first of its results in a message only; `answered` are those
+    that had one before this block.
+    """
+    tokens = round(tally_text(_searchable(block), family, "result").total)
+    if not is_result(block):
+        return replace(found, tokens=tokens)
+    call = block["tool_use_id"]
+    reference = found.message_id if call in answered else call
+    return replace(found, tokens=tokens, tool=tools.get(call, ""), reference=reference)
+
+
 def _searchable(block: Block) -> str:
-    if is_result(block):
-        return result_text(block)
     if is_call(block):
         return f"{block.get('name', '')} {_json(block.get('input'))}"
-    text = block.get("text", block.get("thinking", ""))
-    return text if isinstance(text, str) else ""
+    if is_result(block):
+        return _words(block.get("content"))
+    return _words(block)
 
 
-def _block_text(block: Block) -> str:
-    content = block.get("content")
-    if isinstance(content, str) or all(b.get("type") == "text" for b in nested_blocks(block)):
-        return result_text(block)
-    return _json(content)
+FORM = frozenset({"type", "media_type", "cache_control", "citations"})
+"""Fields of a block that say how it is meant, and hold no words of anyone's."""
+FRAME = frozenset({*FORM, "text", "thinking", "content", "source", "data"})
+"""Names that stand around words in every block of a kind; all others count as words."""
+
+
+def _words(value: object) -> str:
+    """The words of a block or of any other JSON value, but none that are sealed."""
+    if isinstance(value, str):
+        return value
+    texts, stack = list[str](), [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, Mapping):
+            members = cast("Mapping[str, object]", item)
+            fields = {k: v for k, v in members.items() if k not in FORM and not is_sealed(k, v)}
+            stack += reversed(fields.values())
+            texts += (str(name) for name in fields if name not in FRAME)
+        elif isinstance(item, list | tuple):
+            stack += reversed(cast("Sequence[object]", item))
+        elif item is not None:
+            texts.append(str(item))
+    return "\n".join(texts)
+
+
+def _content_text(content: object) -> str:
+    """Content as the text that it is, or as JSON where that would leave something out."""
+    if content is None:
+        return ""
+    is_many = isinstance(content, list | tuple)
+    items = cast("Sequence[object]", content) if is_many else (content,)
+    texts = [_plain_text(item) for item in items]
+    whole = [text for text in texts if text is not None]
+    return "\n".join(whole) if len(whole) == len(texts) else _json(content)
+
+
+def _plain_text(item: object) -> str | None:
+    if isinstance(item, str):
+        return item
+    block = cast("Block", item) if isinstance(item, dict) else {}
+    text = block.get("text") if block.get("type") == "text" else None
+    return text if isinstance(text, str) else None
 
 
 def _json(value: object) -> str:

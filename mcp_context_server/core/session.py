@@ -639,10 +639,34 @@ def _rewritten(
             return replace(_edited(session, sequence, edit), staged=left)
         case Compact():
             return _compacted(session, sequence, edit)
-        case DropThinking() | Rewind():
+        case DropThinking():
             return _edited(session, sequence, edit)
+        case Rewind():
+            return _rewound(session, sequence, edit)
         case _:
             assert_never(edit)
+
+
+def _rewound(session: Session, sequence: int, edit: Rewind) -> Session:
+    """The session gone back: what was withdrawn is no conversation that a memory should hold."""
+    after = _edited(session, sequence, edit)
+    if after is session:
+        return session
+    before = session.told if edit.last is not None else Mark()
+    lost = _mark_of(session) if edit.last is not None else Mark()
+    told, memory = before.without(lost).with_(_mark_of(after)), session.memory
+    if memory.written is not None:
+        memory = replace(memory, written=memory.written.at_most(told))
+    after = replace(after, told=told, memory=memory)
+    # Of a conversation that is gone entirely no report tells anything.
+    return after if after.view else replace(after, anchor=None, overhead=None)
+
+
+def _mark_of(session: Session) -> Mark:
+    """How far a conversation of nothing but the view has come."""
+    view = session.view
+    last = view[-1].id if view else ""
+    return Mark(session.tally.total, sum(len(message.calls) for message in view), last)
 
 
 def _noted(

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from mcp_context_server.core.edits import Rewind
 from mcp_context_server.core.fixed import why_no_room, why_too_fixed
 from mcp_context_server.core.memory.notes import Due, budget_of, total_tokens, update_due
 from mcp_context_server.core.session import (
@@ -88,7 +89,25 @@ def standing(session: Session) -> Standing:
         breakdown=breakdown(session, used),
         memory=memory_standing(session),
         advice=advice(session, bounds, used, source),
-        notes=(*bounds.notes, *filter(None, (wrong, _cache_note(session), _unreached(session)))),
+        notes=(*bounds.notes, *filter(None, (wrong, *_told_beside(session)))),
+    )
+
+
+def _told_beside(session: Session) -> tuple[str | None, ...]:
+    return _cache_note(session), _unreached(session), _gone_note(session)
+
+
+def _gone_note(session: Session) -> str | None:
+    """That a followed file no longer holds the conversation that it held."""
+    follow = session.follow
+    newest = session.edits[-1][1] if session.edits else None
+    if session.view or follow is None or not isinstance(newest, Rewind):
+        return None
+    return (
+        f"The file {follow.path!r} was emptied or replaced, and nothing in it reads as a "
+        f"conversation in the format {follow.format!r}: what it held has left the view, and "
+        "`recall` still finds it. Follow the right file with `session_open`, and name its "
+        "`transcript_format`."
     )
 
 

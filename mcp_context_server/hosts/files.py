@@ -18,6 +18,7 @@ from typing import Any, cast
 
 from mcp_context_server.core.redact import redact
 from mcp_context_server.errors import HostFileUnusable
+from mcp_context_server.regular import open_regular
 
 BACKUP_SUFFIX = ".before-mcp-context-server"
 LARGEST_BYTES = 64 << 20
@@ -59,7 +60,7 @@ def text_of(path: Path) -> str | None:
 
 def bytes_of(path: Path) -> bytes | None:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             data = file.read(LARGEST_BYTES + 1)
     except FileNotFoundError:
         return None

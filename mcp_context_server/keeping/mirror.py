@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio.to_thread
 
 from mcp_context_server.ports import FoundFile
+from mcp_context_server.regular import open_regular
 
 MOST_BYTES = 1_000_000
 """A file larger than this is no memory of ours; only its beginning is read."""
@@ -54,12 +55,12 @@ class MemoryDirectory:
 def _read(path: Path) -> FoundFile | None:
     """The file, not followed where it is a link."""
     try:
-        file = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        file = open_regular(path, follows_links=False)
     except FileNotFoundError:
         return None
-    with os.fdopen(file, "rb") as opened:
-        age = time.time() - os.fstat(opened.fileno()).st_mtime
-        return FoundFile(opened.read(MOST_BYTES), max(0.0, age))
+    with file:
+        age = time.time() - os.fstat(file.fileno()).st_mtime
+        return FoundFile(file.read(MOST_BYTES), max(0.0, age))
 
 
 def _write(path: Path, data: bytes, over: bytes | None, is_kept: bool) -> bool:

@@ -13,6 +13,7 @@ from mcp_context_server.core.messages import Message
 from mcp_context_server.core.session import Session
 from mcp_context_server.errors import TranscriptUnreadable, brief
 from mcp_context_server.ports import SessionStore
+from mcp_context_server.regular import open_regular
 from mcp_context_server.transcripts.base import Appended, Event, Restarted, Rewound
 from mcp_context_server.transcripts.entries import EntryWriter
 from mcp_context_server.transcripts.follow import Bookmark, Follower, check_format
@@ -67,7 +68,7 @@ class Following:
     def check(self, path: str, format: str = "auto") -> None:
         """Raises `TranscriptUnreadable` for a path where no transcript can be."""
         try:
-            with Path(path).open("rb") as file:
+            with open_regular(Path(path)) as file:
                 file.read(1)
             check_format(Path(path), format)
         except (OSError, ValueError) as error:

@@ -27,6 +27,13 @@ MOST_ID_CHARS = 200
 """The longest id that an error to an unreadable line is addressed to."""
 
 
+MOST_LEVELS = 200
+"""How deep arrays and objects may be nested, the message itself included: the parser's limit."""
+
+MOST_DIGITS = 4_300
+"""The longest whole number that is read: the parser's limit, and Python's own."""
+
+
 @dataclass(frozen=True, slots=True)
 class Oversized:
     """A line longer than is read: its two ends, and how long it was."""
@@ -94,10 +101,35 @@ def read_line(line: bytes | Oversized, *, most_bytes: int) -> JSONRPCMessage | U
 def _unreadable(line: bytes, problem: ValidationError) -> Unreadable:
     first = problem.errors(include_url=False, include_input=False, include_context=False)[0]
     if first["type"] == "json_invalid":
-        why = f"{first['msg']}. Text is UTF-8, and each half of a surrogate pair needs the other."
+        why = " ".join(filter(None, (f"{first['msg']}.", _advice(first["msg"]))))
         return _refusal(PARSE_ERROR, why, _id_of_invalid(line))
     why = "One JSON-RPC 2.0 request, notification or response is expected in each line."
     return _refusal(INVALID_REQUEST, why, _id_in(line))
+
+
+def _advice(fault: str) -> str:
+    """What to do about a fault that the parser found; empty where its words say enough."""
+    return next((advice for sign, advice in _ADVICE if sign in fault), "")
+
+
+_A_LINE = "Each line is one JSON-RPC 2.0 message, whole."
+
+_ADVICE = (
+    ("hex escape", "Each half of a surrogate pair needs the other: `\\ud83d\\ude00`, or UTF-8."),
+    ("unicode code point", "Text is UTF-8, without halves of surrogate pairs."),
+    (
+        "recursion limit",
+        f"At most {MOST_LEVELS} levels of arrays and objects are read: send what is nested deeper "
+        "as text.",
+    ),
+    (
+        "number out of range",
+        f"Whole numbers of at most {MOST_DIGITS:,} digits are read: send longer ones as text.",
+    ),
+    ("at line 1 column 1", _A_LINE),
+    ("EOF while parsing", _A_LINE),
+)
+"""By the parser's words, the first that fits; "hex escape" may tell of a surrogate's half."""
 
 
 def _refusal(code: int, why: str, request_id: RequestId | None) -> Unreadable:

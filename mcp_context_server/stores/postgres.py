@@ -5,6 +5,7 @@ that is lost is made again: a read is repeated, and so is a write, which carries
 by which it is known whether it was applied before the connection went.
 """
 
+import asyncio
 import json
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -167,6 +168,7 @@ class PostgresStore:
                     for place in self._announcer.heard(notice.payload):
                         yield place
         except Error as error:
+            _still_wanted(error)
             raise self._unavailable(error) from error
 
     async def _notify(self, payload: str) -> None:
@@ -192,6 +194,7 @@ class PostgresStore:
                 async with (await self._connected()).connection() as db:
                     return await work(db)
             except (Error, PoolTimeout, NewerSchema) as error:
+                _still_wanted(error)
                 if not _is_passing(error):
                     raise self._unavailable(error) from error
                 if anyio.current_time() + pause >= deadline:
@@ -260,6 +263,13 @@ async def _configure(connection: Connection) -> None:
     await connection.execute(
         "SELECT set_config('search_path', %s, false)", (f"{SCHEMA}, public",), prepare=False
     )
+
+
+def _still_wanted(error: Exception) -> None:
+    """Raise the cancellation that a driver answered with an error of its own."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError from error
 
 
 def _is_passing(error: Exception) -> bool:

@@ -8,7 +8,7 @@ is new is announced where it is taken in.
 import asyncio
 import logging
 from collections.abc import Generator, Hashable, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from operator import itemgetter
@@ -67,25 +67,31 @@ class Watching:
 
     async def _look_around(self) -> None:
         """Look at every session again and again, until there is none to look at."""
-        hearing = asyncio.create_task(self._hear())
+        over = asyncio.Event()
+        hearing = asyncio.create_task(self._hear(over))
         try:
             while places := self._places():
                 for principal, session_id in places:
                     await self._look(principal, session_id)
                 await asyncio.sleep(self.look_seconds)
         finally:
+            over.set()
             hearing.cancel()
             self._round = None
 
-    async def _hear(self) -> None:
-        """Announce what the store tells of other processes, sooner than it would be seen."""
-        while True:
+    async def _hear(self, over: asyncio.Event) -> None:
+        """Announce what the store tells of other processes, sooner than it would be seen.
+
+        A driver that is cancelled may answer with an error of its own, so being over is asked for.
+        """
+        while not over.is_set():
             try:
                 async for session_id, principal in self.service.store.elsewhere():
                     await self.service.announce_from_elsewhere(session_id, principal)
             except ContextServerError as error:
                 logger.warning("what other processes write is not heard: %s", error)
-            await asyncio.sleep(self.look_seconds)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), self.look_seconds)
 
     async def _look(self, principal: str, session_id: str) -> None:
         from mcp_context_server.service.memories import current  # not needed to start up

@@ -8,6 +8,7 @@ from typing import BinaryIO
 
 from mcp_context_server.core.messages import Value
 from mcp_context_server.errors import TranscriptUnreadable, brief
+from mcp_context_server.regular import open_regular
 from mcp_context_server.transcripts.base import (
     Appended,
     Compacted,
@@ -91,10 +92,7 @@ class Follower:
         """The same, one by one: for a first look at a large file."""
         source = self._opened()
         if source is not None:
-            try:
-                yield from source.news()
-            except OSError as error:
-                raise _unreadable(self.path, error) from error
+            yield from self._read(self._news(source))
 
     def finish(self) -> list[Event]:
         """The events of what is left when nothing more will be written."""
@@ -104,7 +102,7 @@ class Follower:
         """The same, one by one."""
         source = self._opened()
         if source is not None:
-            yield from source.rest()
+            yield from self._read(source.rest())
 
     def mark(self) -> Bookmark | None:
         """Where this follower has got to, once it knows what it reads."""
@@ -113,6 +111,29 @@ class Follower:
     def is_unknown(self) -> bool:
         """Whether there is something to read, but nothing tells how."""
         return self.path.stat().st_size > 0 and self._format() is None
+
+    def _news(self, source: "LineSource | WholeSource") -> Iterator[Event]:
+        """A source's news; where another file has come, in the format of that one."""
+        for event in source.news():
+            if isinstance(event, Restarted) and (other := self._other_source(source)):
+                self._source = other
+                yield event
+                yield from other.news()
+                return
+            yield event
+
+    def _other_source(
+        self, source: "LineSource | WholeSource"
+    ) -> "LineSource | WholeSource | None":
+        name = self._detected() if self.format == "auto" else None
+        is_other = name is not None and name != source.name
+        return _source(self.path, formats()[name], None) if name and is_other else None
+
+    def _read(self, events: Iterator[Event]) -> Iterator[Event]:
+        try:
+            yield from events
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
 
     def _opened(self) -> "LineSource | WholeSource | None":
         if self._source is None:
@@ -135,7 +156,7 @@ class Follower:
         return formats()[name] if name is not None else None
 
     def _detected(self) -> str | None:
-        with self.path.open("rb") as file:
+        with open_regular(self.path) as file:
             head = file.read(HEAD_BYTES)
             name = detect(head, self.path.name)
             more = file.read(SECOND_LOOK_BYTES) if name is None else b""
@@ -184,7 +205,7 @@ class LineSource:
 
     def news(self) -> Iterator[Event]:
         try:
-            with self.path.open("rb") as file:
+            with open_regular(self.path) as file:
                 if self._is_replaced(file):
                     self.bookmark = None
                     self._begin()
@@ -287,7 +308,8 @@ class WholeSource:
             if stat.st_size > LARGEST_WHOLE_FILE_BYTES:
                 message = f"{str(self.path)!r} has more than {LARGEST_WHOLE_FILE_BYTES} bytes."
                 raise TranscriptUnreadable(message)
-            events = list(self.parse(self.path.read_bytes()))
+            with open_regular(self.path) as file:
+                events = list(self.parse(file.read(LARGEST_WHOLE_FILE_BYTES)))
         except FileNotFoundError:
             return None
         except ValueError as error:

@@ -6,11 +6,13 @@ guessing: an environment is inherited and may belong to another session.
 """
 
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from mcp_context_server.regular import open_regular
 from mcp_context_server.transcripts.base import as_record, as_text
 
 TAIL_BYTES = 1 << 20
@@ -199,14 +201,16 @@ def _newest(paths: Iterable[Path]) -> list[Path]:
 def _dated(paths: Iterable[Path]) -> Iterator[tuple[int, Path]]:
     for path in paths:
         try:
-            yield path.stat().st_mtime_ns, path
+            found = path.stat()
         except OSError:
             continue
+        if stat.S_ISREG(found.st_mode):
+            yield found.st_mtime_ns, path
 
 
 def _head(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             return file.read(HEAD_BYTES)
     except OSError:
         return b""
@@ -214,7 +218,7 @@ def _head(path: Path) -> bytes:
 
 def _tail(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - TAIL_BYTES))
             return file.read()

@@ -31,6 +31,19 @@ class Mark:
     calls: int = 0
     message_id: str = ""
 
+    def without(self, other: "Mark") -> "Mark":
+        tokens, calls = self.tokens - other.tokens, self.calls - other.calls
+        return Mark(max(0.0, tokens), max(0, calls), self.message_id)
+
+    def with_(self, other: "Mark") -> "Mark":
+        """As far as both together; its last message is the other's."""
+        return Mark(self.tokens + other.tokens, self.calls + other.calls, other.message_id)
+
+    def at_most(self, other: "Mark") -> "Mark":
+        """No further than another; it keeps its message."""
+        tokens, calls = min(self.tokens, other.tokens), min(self.calls, other.calls)
+        return Mark(tokens, calls, self.message_id)
+
 
 @dataclass(frozen=True, slots=True)
 class Section:

@@ -398,7 +398,7 @@ _MEDIA_KEYS = frozenset({"data", "url", "image_url", "file_data"})
 _BASE64 = re.compile(r"data:[^,]{0,200};base64,|[A-Za-z0-9+/_=\r\n-]{256}")
 
 
-def _is_sealed(key: object, value: object) -> bool:
+def is_sealed(key: object, value: object) -> bool:
     """Whether a field of a block holds what a model never reads letter by letter."""
     if not isinstance(value, str):
         return False
@@ -431,6 +431,6 @@ def _leaves(value: object, sealed: list[tuple[str, str]] | None = None) -> list[
 
 def _unsealed(members: dict[object, object], sealed: list[tuple[str, str]]) -> dict[object, object]:
     """The members that are read as text; the others are added to `sealed`."""
-    taken = {key: value for key, value in members.items() if _is_sealed(key, value)}
+    taken = {key: value for key, value in members.items() if is_sealed(key, value)}
     sealed += [(str(key), str(value)) for key, value in taken.items()]
     return {key: value for key, value in members.items() if key not in taken}

@@ -31,6 +31,7 @@ from mcp_context_server.core.summary.wording import wording_for
 from mcp_context_server.core.summary.working_set import weighed_set
 from mcp_context_server.core.text import clipped, one_line, third_of_chars
 from mcp_context_server.hosts.hooks.state import State
+from mcp_context_server.regular import open_regular
 from mcp_context_server.settings import Settings, from_environment
 from mcp_context_server.stores.urls import sqlite_path
 from mcp_context_server.transcripts.base import Compacted, Event
@@ -97,7 +98,7 @@ def _events(transcript: Path, most_bytes: int) -> Iterator[Event]:
     assert CLAUDE_CODE.lines is not None
     reader = LineReader(CLAUDE_CODE.lines(transcript.name))
     try:
-        with transcript.open("rb") as file:
+        with open_regular(transcript) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - most_bytes))
             if size > most_bytes:

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from mcp_context_server.core.text import third_of_chars
 from mcp_context_server.core.tokens.usage import SYNTHETIC_MODEL, Usage, normalise_usage
+from mcp_context_server.regular import open_regular
 
 Record = dict[str, Any]
 
@@ -31,7 +32,7 @@ def records(path: Path, *, most_bytes: int = MOST_BYTES) -> Iterator[Record]:
 
 def lines_backwards(path: Path, *, most_bytes: int = MOST_BYTES) -> Iterator[bytes]:
     """The lines of a file from its end, as far as `most_bytes` reach."""
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         at = end = file.seek(0, 2)
         step, held = FIRST_BYTES, b""
         while at > 0 and end - at < most_bytes:
