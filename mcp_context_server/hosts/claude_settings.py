@@ -52,8 +52,11 @@ def installed(text: str, command: Command, *, replace: bool) -> tuple[str, tuple
     return text, ()
 
 
-def uninstalled(text: str) -> str:
-    """The settings without ours; what that leaves empty goes as well."""
+def uninstalled(text: str, *, before: str = "") -> str:
+    """The settings without ours; what that leaves empty goes as well.
+
+    A status line that stood in the settings `before` ours comes back.
+    """
     for event, group, hook in reversed(list(_ours(text))):
         text = jsonc.remove(text, ("hooks", event, group, "hooks", hook), comments=False)
         if not _groups(text)[event][group]["hooks"]:
@@ -61,7 +64,11 @@ def uninstalled(text: str) -> str:
         if not _groups(text)[event]:
             text = jsonc.remove(text, ("hooks", event), comments=False)
     if _is_our_line(_read(text).get("statusLine")):
-        text = jsonc.remove(text, ("statusLine",), comments=False)
+        line = _read(before).get("statusLine") if before else None
+        if line is None or _is_our_line(line):
+            text = jsonc.remove(text, ("statusLine",), comments=False)
+        else:
+            text = jsonc.put(text, ("statusLine",), line, comments=False)
     return text
 
 

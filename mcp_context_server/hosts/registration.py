@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -98,7 +99,9 @@ def removal(host: Host, scope: Scope, machine: Machine, receipts: Receipts) -> t
     ]
     if host.settings is not None:
         path = host.settings[scope](machine)
-        edits.append((path, "json", "hooks", claude_settings.uninstalled))
+        before = (receipts.backup(path) or b"").decode()
+        without_ours = partial(claude_settings.uninstalled, before=before)
+        edits.append((path, "json", "hooks", without_ours))
     changes = (
         _restored(path, receipts) or _taken_out(path, syntax, key, edit, receipts)
         for path, syntax, key, edit in edits

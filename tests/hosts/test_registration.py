@@ -141,6 +141,14 @@ def test_a_status_line_is_replaced_when_asked_and_comes_back(machine, receipts):
     assert path.read_text() == SETTINGS
 
 
+def test_a_replaced_status_line_comes_back_though_the_file_was_edited_since(machine, receipts):
+    path = put(machine.home / ".claude" / "settings.json", SETTINGS)
+    install("claude-code", machine, receipts, replace_other=True)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "theme": "new"}))
+    uninstall("claude-code", machine, receipts)
+    assert json.loads(path.read_text()) == {**json.loads(SETTINGS), "theme": "new"}
+
+
 def test_what_changed_in_the_meantime_stays_when_ours_goes(machine, receipts):
     settings = put(machine.home / ".claude" / "settings.json", '{\n  "theme": "dark"\n}\n')
     servers = machine.home / ".claude.json"
