@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Literal
 
 import anyio
@@ -100,9 +101,12 @@ def _store(url: str) -> Check:
 def _unmade(path: Path, told: str) -> Check:
     """A file that is not there yet, and whether it can be."""
     above = next(each for each in path.absolute().parents if each.exists())
-    if above.is_dir() and os.access(above, os.W_OK | os.X_OK):
-        return Check("store", "works", f"{told}: not there yet, made at the first start")
-    return Check("store", "broken", f"{told} can't be made: {above} can't be written into.")
+    try:
+        # Rights alone don't tell: a superuser has them all, on what is read-only too.
+        with TemporaryFile(dir=above):
+            return Check("store", "works", f"{told}: not there yet, made at the first start")
+    except OSError as error:
+        return Check("store", "broken", f"{told} can't be made in {above}: {error.strerror}.")
 
 
 def _advice(path: Path | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The command line: what it prints, and how it ends."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -98,3 +99,10 @@ def test_doctor_tells_what_works_and_what_is_missing(tmp_path):
     assert "MCP_CONTEXT_LOG_LEVEL" in done.output
     assert "not there yet" in done.output
     assert not (tmp_path / "s.db").exists()
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a place that nobody can write to")
+def test_doctor_tries_whether_a_store_can_be_made():
+    done = run("doctor", "--store", "sqlite:////proc/none/s.db", COLUMNS="400")
+    assert done.exit_code == 1
+    assert "s.db can't be made in /proc: " in done.output

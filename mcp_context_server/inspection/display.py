@@ -39,7 +39,7 @@ CLASS_NAMES = {
 def show_inspection(inspection: Inspection, console: Console) -> None:
     """The whole report, section by section."""
     console.print(f"[bold]{inspection.file}[/] ({inspection.format})", highlight=False)
-    counts = f"{inspection.turns} turns, {inspection.responses} responses"
+    counts = f"{_some(inspection.turns, 'turn')}, {_some(inspection.responses, 'response')}"
     console.print(f"{counts}, {inspection.status.messages} messages in the view\n")
     console.print(status_panel(inspection.status))
     console.print("", breakdown_table(inspection.status))
@@ -283,3 +283,7 @@ def _sampled(points: Sequence[Point]) -> list[Point]:
         for place, point in enumerate(points)
         if point.boundary is not None or place % step == 0 or place == len(points) - 1
     ]
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
