@@ -118,10 +118,14 @@ async def _planned(service: ContextService, live: Live, asked: Preparing) -> tup
 
     async def decide(current: Live) -> Sequence[Entry]:
         nonlocal planned
-        size = len(current.session.view)
-        planned = await aside(size, _plan, service, current, asked)
+        size, turn = len(current.session.view), _turn(service, current, asked)
+        # Waking a thread takes longer than what is left to plan where there is room.
+        has_room = turn.used < turn.window.warning
+        planned = await aside(0 if has_room else size, _plan, turn, asked)
         session = planned.session
-        mended = await aside(size, _mends, service, record.session_id, session, asked)
+        is_known = _is_known_legal(service, record.session_id, session)
+        work = 0 if is_known else size
+        mended = await aside(work, _mends, service, record.session_id, session, asked)
         return (*planned.edits, *(mended or await _unbound(service, current, planned)))
 
     live = await service.write(record.session_id, record.principal, decide)
@@ -161,16 +165,20 @@ async def _compacted(
     return live, replace(second, applied=(*first.applied, done, *second.applied))
 
 
-def _plan(service: ContextService, live: Live, asked: Preparing) -> Plan:
+def _turn(service: ContextService, live: Live, asked: Preparing) -> Turn:
+    """The turn, with what is sent besides the view."""
     session = live.session
     factor, family = session.calibration.factor, session.family
     in_prompt = [tool for tool in asked.tools if not is_marked_deferred(tool)]
     sent = tally_system(_system(session, asked), family) + tally_tools(in_prompt, family)
-    turn = replace(
+    return replace(
         turn_of(session, service.moment(), live.record.kind),
         pending_tokens=factor * tally_messages(asked.pending, family).total,
         request_tokens=factor * sent.total,
     )
+
+
+def _plan(turn: Turn, asked: Preparing) -> Plan:
     answered = {id for message in asked.pending for id in message.results}
     return plan(turn, answered=answered, tools=asked.tools)
 
@@ -219,6 +227,13 @@ async def _unbound(service: ContextService, live: Live, planned: Plan) -> tuple[
     mended, _ = repair(session.view, traits=traits, originals=originals, open_tail=True)
     service.views.mark_bound(session_id, state)
     return () if mended is session.view else mends(session.view, mended)
+
+
+def _is_known_legal(service: ContextService, session_id: str, session: Session) -> bool:
+    """Whether nothing is left to check of this view."""
+    state = _structure(session)
+    is_checked = state is None or service.views.is_legal(session_id, state)
+    return is_checked and session.tools is None
 
 
 def _without_gone_tools(session: Session, asked: Preparing) -> Messages:
