@@ -25,6 +25,12 @@ class _Commands(click.Group):
         command.name = cmd_name
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {name for option in self.get_params(ctx) for name in option.opts}
+        if args and args[0].startswith("-") and args[0] not in own:
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
@@ -32,13 +38,17 @@ class _Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-@click.group(cls=_Commands, invoke_without_command=True)
+@click.group(
+    cls=_Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__)
 @click.pass_context
 def main(context: click.Context) -> None:
     """Care for an agent's context window, over MCP.
 
-    Without a command it serves on stdio, for a host to start.
+    Without a command it serves on stdio, for a host to start, and takes the options of `serve`.
     """
     if context.invoked_subcommand is None:
         from mcp_context_server.commands import serve

@@ -167,7 +167,7 @@ def from_environment(
     except ValidationError as problem:
         field = str(problem.errors()[0]["loc"][0])
         named = field if field in _MAY_HOLD_SECRETS else f"{field} {settings[field]!r}"
-        message = f"{named}: {_reason(problem)}. {HINTS.get(field, '')}".strip()
+        message = f"{named} can't be used. {HINTS.get(field) or _reason(problem) + '.'}"
         raise InvalidInput(message) from problem
 
 
