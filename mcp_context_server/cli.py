@@ -10,7 +10,7 @@ from mcp_context_server.errors import ContextServerError
 
 
 class _Commands(click.Group):
-    """Imports a command when it is called.
+    """Imports a command when it is called; an option before any command is one of `serve`.
 
     Our errors end it with exit code 1 and one line on stderr, not a traceback.
     """

@@ -208,7 +208,14 @@ def _command(command: click.Command, name: str) -> Iterator[str]:
 
 
 def _help(command: click.Command, name: str) -> str:
-    with click.Context(command, info_name=name, terminal_width=90, max_content_width=90) as at:
+    options = command_line.context_settings["help_option_names"]
+    with click.Context(
+        command,
+        info_name=name,
+        terminal_width=90,
+        max_content_width=90,
+        help_option_names=options,
+    ) as at:
         return f"```\n{command.get_help(at).rstrip()}\n```"
 
 
