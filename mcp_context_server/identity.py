@@ -6,7 +6,9 @@ from typing import Any, Protocol
 
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import SessionRequired, TranscriptUnreadable
-from mcp_context_server.service.sessions import ContextService, Live, Opening
+from mcp_context_server.keeping.resident import Live
+from mcp_context_server.service.opening import Opening
+from mcp_context_server.service.sessions import ContextService
 
 CONNECTION = "mcp_context_server.connection"
 """Where in an HTTP request's scope a transport leaves the id of its connection."""

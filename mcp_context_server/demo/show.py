@@ -16,8 +16,11 @@ from mcp_context_server.inspection.display import (
     state_style,
     status_panel,
 )
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.results import Status
-from mcp_context_server.service.sessions import ContextService, Live, Opening, Wanted
+from mcp_context_server.service.opening import Opening
+from mcp_context_server.service.recalling import Wanted
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.stores.memory import MemoryStore
 
 DEMO_MODEL = "claude-sonnet-4-5"

@@ -19,9 +19,9 @@ from mcp_context_server.core.summary.prompts import (
     summary_in,
 )
 from mcp_context_server.errors import ContextServerError, InvalidInput, SessionRequired
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.prompts.told import ToldPrompt
 from mcp_context_server.service.compacting import ticket_of
-from mcp_context_server.service.sessions import Live
 from mcp_context_server.state import App
 from mcp_context_server.tools.surface import Ctx, app, call_of, session_of
 

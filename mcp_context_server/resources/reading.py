@@ -15,6 +15,7 @@ from mcp_context_server.core.audit import compaction_of, entry_of
 from mcp_context_server.core.edits import Compact, undone
 from mcp_context_server.core.memory.document import render
 from mcp_context_server.errors import InvalidInput, SessionNotFound, brief
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.resources.addresses import SESSIONS_URI, uri_of
 from mcp_context_server.resources.shapes import (
@@ -25,7 +26,6 @@ from mcp_context_server.resources.shapes import (
     ViewPage,
 )
 from mcp_context_server.service.memories import current
-from mcp_context_server.service.sessions import Live
 from mcp_context_server.state import App
 from mcp_context_server.tools.surface import app, call_of, session_of
 

@@ -68,13 +68,14 @@ from mcp_context_server.errors import (
 )
 from mcp_context_server.events import emit
 from mcp_context_server.keeping import leases
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.ports import (
     Summarizer,
     SummarizerName,
     SummaryTask,
     Written,
 )
-from mcp_context_server.service.sessions import ContextService, Live
+from mcp_context_server.service.sessions import ContextService
 from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 
 Progress = Callable[[str], Awaitable[None]]

@@ -15,9 +15,10 @@ from mcp_context_server.core.memory.document import Document, changes_in, parse,
 from mcp_context_server.core.memory.drawing import draw
 from mcp_context_server.core.memory.notes import Planned, plan_update, section_named, update_due
 from mcp_context_server.errors import InvalidInput, MemoryFull
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.ports import FoundFile, MemoryFiles
 from mcp_context_server.results import MemoryRead, MemoryUpdated
-from mcp_context_server.service.sessions import ContextService, Live
+from mcp_context_server.service.sessions import ContextService
 
 SETTLING_SECONDS = 5.0
 """A file that is not whole is left alone for so long: its editor may be still at it."""

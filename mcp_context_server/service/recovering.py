@@ -15,10 +15,11 @@ from mcp_context_server.core.stages.media import drop_old_media
 from mcp_context_server.core.stages.thinking import with_thinking
 from mcp_context_server.core.stages.turn import Turn, turn_of
 from mcp_context_server.events import emit
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.keeping.views import GivenView
 from mcp_context_server.results import Recovered
 from mcp_context_server.service.compacting import Asked, Compactor
-from mcp_context_server.service.sessions import ContextService, Live
+from mcp_context_server.service.sessions import ContextService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

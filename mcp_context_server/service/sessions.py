@@ -11,47 +11,29 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import anyio
-from pydantic import ValidationError
 
 from mcp_context_server.core.aspects import ALL, aspects_of, title_of
-from mcp_context_server.core.edits import Configure, Entry, Replace, Undo, original_of
+from mcp_context_server.core.edits import Entry, Replace, Undo
 from mcp_context_server.core.intake import (
     Intake,
     refuse_doubles,
     spilled_by,
-    take_in,
-    usage_notes,
-    with_ids,
-    with_usage,
 )
 from mcp_context_server.core.memory.notes import taken_over
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.recall import (
-    Found,
-    joined,
-    original_text,
-    page,
-    query_words,
-    ranked,
-    search,
-)
 from mcp_context_server.core.session import Session, fold, fold_all
 from mcp_context_server.core.stages.spill import spill_appended
-from mcp_context_server.core.stages.turn import Kind, Moment
+from mcp_context_server.core.stages.turn import Moment
 from mcp_context_server.core.toolsearch.deferral import AUTO, SearchMode
 from mcp_context_server.errors import (
     CatalogMissing,
-    CountUnavailable,
-    InvalidInput,
-    ReferenceNotFound,
     SessionNotFound,
     TranscriptUnreadable,
     VersionConflict,
@@ -65,10 +47,8 @@ from mcp_context_server.keeping.resident import KeptSessions, Live
 from mcp_context_server.keeping.views import VIEWS_SHARE, GivenViews
 from mcp_context_server.ports import (
     Clock,
-    Countable,
     HookRunner,
     MemoryFiles,
-    Numbered,
     Receipt,
     SessionIds,
     SessionRecord,
@@ -80,52 +60,23 @@ from mcp_context_server.ports import (
 from mcp_context_server.service.aside import aside
 from mcp_context_server.service.changes import Changes
 from mcp_context_server.service.following import Following
+from mcp_context_server.service.intake import intake_of
+from mcp_context_server.service.opening import Opening, check_policy
+from mcp_context_server.service.recalling import Wanted, recall
 
 if TYPE_CHECKING:
-    from mcp_context_server.answers import Estimable, Method
-    from mcp_context_server.results import Recalled, TokenEstimate
+    from mcp_context_server.results import Recalled
 
 logger = logging.getLogger(__name__)
 
 CACHE_BYTES = 256_000_000
 """What folded sessions may take in memory; any other is read again when it is asked for."""
 
-WORDS_ASKED = 32
-"""Most words of a query that the store narrows the places down by; all of them are checked."""
-
-ENTRIES_READ = 1_000
-"""Most entries that a search reads at a time."""
-
-CALL_LOOKBACK = 16
-"""Entries before a result among which its call is looked for, to tell its tool."""
-
 WRITE_ATTEMPTS = 100
 """How often a write is tried when other processes get in between."""
 
 RETRY_SECONDS = 0.002
 """By how much more, at most, each of the first attempts waits for the others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What `session_open` was given."""
-
-    session_id: str | None = None
-    principal: str = ""
-    kind: Kind = "main"
-    parent_id: str | None = None
-    configure: Configure = field(default_factory=Configure)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What `recall` was asked for: a reference, or words to look for."""
-
-    reference: str = ""
-    query: str = ""
-    limit: int = 5
-    offset: int = 0
-    max_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -181,7 +132,10 @@ class ContextService:
     async def open(self, opening: Opening) -> tuple[Live, bool]:
         """Open a session, or go on with the one of that id; whether it is new comes second."""
         session_id = opening.session_id or self.new_id()
-        self._check(opening.configure)
+        told = opening.configure
+        if told.transcript:
+            self._following.check(told.transcript, told.transcript_format or "auto")
+        check_policy(self.policy, told.policy or {})
         parent = None
         if opening.parent_id is not None:
             parent = await self.load(opening.parent_id, opening.principal)
@@ -335,7 +289,7 @@ class ContextService:
             if key and (answer := await self.store.receipt(session_id, key)) is not None:
                 intake = redeemed(key, digest, answer)
                 return ()
-            intake = await self._intake(live, messages, usage)
+            intake = await intake_of(self.store, live, messages, usage)
             fresh, now = intake.entries, self.moment()
             edits = await aside(len(fresh), spill_appended, live.session, fresh, now)
             intake = replace(intake, entries=(*intake.entries, *edits), spilled=spilled_by(edits))
@@ -364,134 +318,7 @@ class ContextService:
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
         """An original in pages, or the places where words occur. Raises `ReferenceNotFound`."""
-        from mcp_context_server import results
-
-        if bool(wanted.reference) == bool(wanted.query.strip()):
-            message = "Give one of `reference`, `message_id` and `query`."
-            raise InvalidInput(message)
-        if wanted.query:
-            return await self._searched(live, wanted)
-        session_id = live.record.session_id
-        found = await self.store.find(session_id, [wanted.reference])
-        if wanted.reference not in found:
-            raise ReferenceNotFound(session_id, wanted.reference)
-        message = original_of(found[wanted.reference][1], wanted.reference)
-        tokens = wanted.max_tokens or live.session.policy.recall_page_tokens
-        text = original_text(message, wanted.reference)
-        part = page(text, offset=wanted.offset, max_tokens=tokens, family=live.session.family)
-        return results.Recalled(
-            session_id=session_id,
-            content=part.content,
-            next_offset=part.next_offset,
-            total=part.total,
-        )
-
-    async def estimate(
-        self, live: Live, what: Estimable, *, model: str, method: Method, exact: bool
-    ) -> TokenEstimate:
-        """How many tokens something takes. Raises `InvalidInput` unless one thing is given.
-
-        With `exact`, the model's own tokenizer is asked; where it can't be, the estimate
-        comes back with the reason.
-        """
-        # What shapes answers is loaded with the first of them: start-up waits for less.
-        from mcp_context_server import answers
-
-        given = [name for name in what.__slots__ if getattr(what, name)]
-        if len(given) != 1:
-            message = "Give one of `text`, `messages`, `tools` and `path`."
-            raise InvalidInput(message)
-        text = await self.files.read(what.path) if what.path else what.text
-        what, model = replace(what, text=text), model or live.session.model
-        factor = live.session.calibration.factor if model == live.session.model else 1.0
-        estimated = answers.estimate_of(live.record.session_id, what, model, method, factor=factor)
-        if not exact:
-            return estimated
-        try:
-            exactly = await self._count(answers.countable_of(what, model))
-            return answers.counted(estimated, exactly)
-        except CountUnavailable as problem:
-            return answers.uncounted(estimated, problem)
-
-    async def _count(self, what: Countable) -> int:
-        """An exact count. Raises `CountUnavailable`."""
-        counter = next((each for each in self.counters if each.serves(what.model)), None)
-        if counter is None:
-            named = f"of {what.model!r}" if what.model else "of a model that nobody named"
-            message = f"the tokenizer {named} can't be asked here."
-            raise CountUnavailable(message)
-        return await counter.count(what)
-
-    async def _searched(self, live: Live, wanted: Wanted) -> Recalled:
-        from mcp_context_server import results
-
-        found = await self._found(live, wanted.query)
-        shown = found[wanted.offset : wanted.offset + wanted.limit]
-        more = wanted.offset + len(shown)
-        return results.Recalled(
-            session_id=live.record.session_id,
-            hits=tuple(results.hit_of(hit) for hit in await self._referable(live, shown)),
-            next_offset=more if more < len(found) else None,
-            total=len(found),
-        )
-
-    async def _found(self, live: Live, query: str) -> list[Found]:
-        """Every place where the words of a query stand, best first."""
-        session_id, family = live.record.session_id, live.session.family
-        places = await self.store.passages(session_id, query_words(query)[:WORDS_ASKED])
-        found: list[Found] = []
-        for run in joined(places, gap=CALL_LOOKBACK, most=ENTRIES_READ):
-            # A result's tool is told by its call, which stands shortly before it.
-            first = max(1, run.start - CALL_LOOKBACK)
-            stored = await self.store.read(session_id, after=first - 1, until=run.stop - 1)
-            hits = search(stored.entries, query, family=family)
-            found += [hit for hit in hits if hit.sequence in run]
-        return ranked(found)
-
-    async def _referable(self, live: Live, hits: Sequence[Found]) -> list[Found]:
-        """The hits by references that open them: a call's id opens its first result only."""
-        stored = await self.store.find(live.record.session_id, {hit.reference for hit in hits})
-        firsts = {reference: sequence for reference, (sequence, _) in stored.items()}
-        return [
-            hit
-            if firsts.get(hit.reference) == hit.sequence
-            else replace(hit, reference=hit.message_id)
-            for hit in hits
-        ]
-
-    async def _intake(
-        self, live: Live, messages: Messages, usage: Mapping[str, Any] | None
-    ) -> Intake:
-        """The entries that these messages make, without those the session has already."""
-        version = live.session.version
-        places = {f"m{version + n}" for n in range(1, len(messages) + 1)}
-        given = {message.id for message in messages if message.id}
-        calls = {call for message in messages for call in message.calls}
-        found = await self.store.find(live.record.session_id, given | places | calls)
-
-        def taken_in() -> Intake:
-            fresh = tuple(message for message in messages if not _is_known(message, found))
-            named = with_ids(fresh, version=version, taken=found)
-            entries = with_usage(named, usage) if usage else named
-            intake = take_in(live.session, entries, taken=calls & set(found))
-            ids = iter(named)
-            all_ids = tuple(m.id if m.id in found else next(ids).id for m in messages)
-            known = tuple(message.id for message in messages if message.id in found)
-            notes = (*intake.notes, *usage_notes(entries))
-            return replace(intake, message_ids=all_ids, known=known, notes=notes)
-
-        return await aside(len(messages), taken_in)
-
-    def _check(self, configure: Configure) -> None:
-        """Raises for a policy or a transcript that can't be, before anything is written."""
-        if configure.transcript:
-            self._following.check(configure.transcript, configure.transcript_format or "auto")
-        try:
-            Policy.model_validate(
-                {**self.policy.model_dump(exclude_unset=True), **(configure.policy or {})}
-            )
-        except ValidationError as error:
-            raise InvalidInput(_refused(error)) from error
+        return await recall(self.store, live, wanted)
 
     def _record(self, session_id: str, opening: Opening) -> SessionRecord:
         return SessionRecord(
@@ -573,32 +400,3 @@ def _just(entry: Entry) -> Callable[[Live], Awaitable[Sequence[Entry]]]:
         return (entry,)
 
     return decide
-
-
-def _is_known(message: Message, found: Mapping[str, Numbered]) -> bool:
-    """Whether the session has this very message. Raises `InvalidInput` where it differs."""
-    if not message.id or message.id not in found:
-        return False
-    if original_of(found[message.id][1], message.id).wire() == message.wire():
-        return True
-    text = (
-        f"The session has another message with the id {message.id!r}; nothing was appended. "
-        "Give each message an id of its own, or none."
-    )
-    raise InvalidInput(text)
-
-
-def _refused(error: ValidationError) -> str:
-    """What is wrong with overrides of the policy, and what to give instead."""
-    first = error.errors(include_url=False)[0]
-    name = ".".join(map(str, first["loc"]))[:NAME_CHARS]
-    wrong = f"{first['msg']}."
-    if first["type"] == "extra_forbidden":
-        nearest = get_close_matches(name, Policy.model_fields, n=1)
-        hint = f" Did you mean `{nearest[0]}`?" if nearest else ""
-        wrong = f"there is no such number.{hint}"
-    return f"policy.{name}: {wrong} All are told in docs/reference/policy.md."
-
-
-NAME_CHARS = 100
-"""How much of a name that is refused is repeated."""

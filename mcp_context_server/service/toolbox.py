@@ -14,8 +14,9 @@ from mcp_context_server.core.session import Session, terms_of
 from mcp_context_server.core.toolsearch.catalog import Catalog, register, withdraw
 from mcp_context_server.core.toolsearch.toolset import Toolset, with_batch, with_discovered
 from mcp_context_server.errors import InvalidInput
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.results import FoundTools, RegisteredTools
-from mcp_context_server.service.sessions import ContextService, Live
+from mcp_context_server.service.sessions import ContextService
 
 UNREGISTERED = (
     "No tools are registered in this session: the program around the model gives them with "

@@ -27,11 +27,12 @@ from mcp_context_server.core.toolsearch.catalog import is_marked_deferred
 from mcp_context_server.core.toolsearch.toolset import without_gone
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.events import emit
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.keeping.views import GivenView
 from mcp_context_server.results import Prepared, Snipped
 from mcp_context_server.service.aside import aside
 from mcp_context_server.service.compacting import Asked, Compactor
-from mcp_context_server.service.sessions import ContextService, Live
+from mcp_context_server.service.sessions import ContextService
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

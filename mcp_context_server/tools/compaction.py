@@ -11,10 +11,10 @@ from mcp_context_server.answers.compaction import compacted_of
 from mcp_context_server.core.stages.compaction import Wish
 from mcp_context_server.core.status import HOST_SENDS_ALL
 from mcp_context_server.errors import InvalidInput
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.results import Compacted, Recovered
 from mcp_context_server.service.compacting import Asked, Outcome, wish_of
 from mcp_context_server.service.recovering import Refusal, recover
-from mcp_context_server.service.sessions import Live
 from mcp_context_server.tools.parameters import Count, Name, Seconds, SessionId
 from mcp_context_server.tools.sampling import sampling_question
 from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling

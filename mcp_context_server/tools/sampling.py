@@ -8,9 +8,9 @@ from mcp.types import SamplingMessage, TextContent
 from mcp_context_server.core.stages.compaction import Nothing, Wish, select, written_budget
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.summary.shown import flattened, without_media
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.ports import SummarizerName
 from mcp_context_server.service.compacting import Asked, Compactor
-from mcp_context_server.service.sessions import Live
 from mcp_context_server.summarizers.calls import SYSTEM
 
 

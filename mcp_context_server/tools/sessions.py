@@ -13,7 +13,8 @@ from mcp_context_server.core.session import Session
 from mcp_context_server.core.status import session_window, standing
 from mcp_context_server.keeping.receipts import key_in
 from mcp_context_server.results import Appended, Recalled, SchemaReminder, SessionOpened
-from mcp_context_server.service.sessions import Opening, Wanted
+from mcp_context_server.service.opening import Opening
+from mcp_context_server.service.recalling import Wanted
 from mcp_context_server.tools.parameters import PATH_CHARS, Count, Name, Objects, SessionId
 from mcp_context_server.tools.surface import (
     Ctx,

@@ -9,8 +9,8 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
 from mcp_context_server.identity import CONNECTION, Call
+from mcp_context_server.keeping.resident import Live
 from mcp_context_server.results import Result
-from mcp_context_server.service.sessions import Live
 from mcp_context_server.state import App
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from mcp_context_server.answers import Estimable, status_of
 from mcp_context_server.results import Status, TokenEstimate
+from mcp_context_server.service.estimating import Estimating
 from mcp_context_server.service.memories import current
 from mcp_context_server.tools.parameters import PATH_CHARS, Name, Objects
 from mcp_context_server.tools.surface import Ctx, answer, app, progress_to, session_of, telling
@@ -26,7 +27,9 @@ async def estimate_tokens(
     """What a text, a file, messages or tools would cost. Ask before reading a large one."""
     live = await session_of(ctx, session_id)
     what = Estimable(text, messages, tools, path)
-    counting = app(ctx).service.estimate(live, what, model=model, method=method, exact=exact)
+    service = app(ctx).service
+    estimating = Estimating(service.files, service.counters)
+    counting = estimating.estimate(live, what, model=model, method=method, exact=exact)
     if exact:
         counting = telling(progress_to(ctx), "asking the tokenizer", counting)
     estimated = await counting
