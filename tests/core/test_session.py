@@ -87,7 +87,8 @@ def test_the_tally_follows_every_edit(view, data):
         session = folded(edit, start=session)
         whole = tally_messages(session.view, session.family)
         assert session.tally.total == pytest.approx(whole.total, abs=1e-6)
-        largest = largest_results(session, session.view, session.ledger)
+        count = session.policy.largest_count
+        largest = largest_results(session.view, session.ledger, session.family, count)
         assert [c.tokens for c in session.largest] == [c.tokens for c in largest]
         assert session.ledger.tokens == Ledger.of(session.view, session.family).tokens
     assert session.view == project((*view, *edits))
