@@ -4,7 +4,6 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import anyio
@@ -73,8 +72,7 @@ class Agent:
         """Kill its replica, and let go of it."""
         server, self.server = self.server, None
         if server is not None:
-            with suppress(BrokenPipeError):
-                server.kill()
+            server.kill()
 
 
 def faults(cluster: Cluster, agents: list[Agent]) -> dict[str, Callable[[], None]]:

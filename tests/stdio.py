@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,21 @@ class StdioServer:
             env={**inherited, "PYTHONPATH": str(ROOT), **environ},
         )
         self.requests = 0
+        try:
+            self.hello = self._greet()
+        except BaseException:
+            self.kill()
+            raise
+
+    def _greet(self) -> dict[str, Any]:
         hello = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
             "clientInfo": {"name": "t", "version": "0"},
         }
-        self.hello = self.request("initialize", hello)
+        answer = self.request("initialize", hello)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
 
     def send(self, message: dict[str, Any]) -> None:
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
@@ -67,10 +76,9 @@ class StdioServer:
 
     def close(self) -> int:
         """End it the gentle way: its stdin closes. The exit code."""
-        self.process.stdin.close()
-        code = self.process.wait(timeout=30)
-        self.process.stdout.close()
-        return code
+        with self.process.stdout, suppress(BrokenPipeError):  # of what a dead one was still told
+            self.process.stdin.close()
+        return self.process.wait(timeout=30)
 
     def __enter__(self) -> "StdioServer":
         return self
