@@ -495,6 +495,22 @@ def _is_reference(block: dict[str, Any]) -> bool:
     return block.get("type") == "tool_reference"
 
 
+def end_of(view: Messages, selection: Selection) -> int:
+    """Where in the view the range of a selection ends."""
+    return _start_of(view, selection) + len(selection.replaced)
+
+
+def kept_of(view: Messages, selection: Selection) -> Messages:
+    """What of the view stays verbatim behind the summary."""
+    kept, end = frozenset(selection.kept), end_of(view, selection)
+    inside = (m for m in view[_start_of(view, selection) : end] if m.id in kept)
+    return (*inside, *view[end:])
+
+
+def _start_of(view: Messages, selection: Selection) -> int:
+    return next(i for i, message in enumerate(view) if message.id == selection.first)
+
+
 def same_range(turn: Turn, selection: Selection) -> bool:
     """Whether a range still stands in the view as it was when its summary was asked for."""
     first, last = position(turn.view, selection.first), position(turn.view, selection.last)
