@@ -33,6 +33,32 @@ def test_one_strange_report_among_five_moves_it_little():
     assert taught(1.2, 1.2, 0.01, 1.2, 1.2).factor == pytest.approx(1.2, rel=0.05)
 
 
+@pytest.mark.requirement("TOK-5")
+@pytest.mark.parametrize(
+    ("usual", "strange", "bound"), [(1.1, 1e9, HIGHEST_FACTOR), (0.9, 1e-9, LOWEST_FACTOR)]
+)
+def test_however_strange_a_report_its_pull_is_bounded(usual: float, strange: float, bound: float):
+    """One of two: the most that it can do is what the strangest credible one would."""
+    assert taught(usual, strange).factor == pytest.approx(taught(usual, bound).factor)
+    assert 0.5 < taught(usual, strange).factor < 1.8
+
+
+def seen(dropped: int, kept: int = 0) -> Calibration:
+    calibration = Calibration()
+    for nearer in [5_000] * dropped + [9_000] * kept:
+        calibration = calibration.voted(kept=9_100, dropped=4_900, reported=nearer)
+    return calibration
+
+
+@pytest.mark.requirement("TOK-5")
+def test_that_thoughts_are_dropped_takes_more_than_one_report_and_is_unlearned():
+    assert not seen(dropped=0).drops_thoughts
+    assert not seen(dropped=1).drops_thoughts
+    assert seen(dropped=2).drops_thoughts
+    assert not seen(dropped=50, kept=2).drops_thoughts
+    assert not seen(dropped=50, kept=50).drops_thoughts
+
+
 def test_it_follows_a_session_that_changes():
     assert taught(*[1.5] * 15, *[0.8] * 10).factor == pytest.approx(0.8, rel=0.05)
 

@@ -12,6 +12,7 @@ from mcp_context_server.core.edits import (
     Configure,
     Learn,
     Recover,
+    RegisterTools,
     Replace,
     ReportUsage,
     Rewind,
@@ -29,7 +30,7 @@ from mcp_context_server.core.session import (
     used_tokens,
 )
 from mcp_context_server.core.status import breakdown, standing
-from mcp_context_server.core.tokens.estimates import tally_messages
+from mcp_context_server.core.tokens.estimates import tally_messages, tally_tools
 
 
 def folded(*entries, start: Session | None = None) -> Session:
@@ -136,6 +137,38 @@ def test_what_came_after_the_report_is_estimated_with_what_the_session_has_learn
     more = folded(user("word " * 1_000), start=session)
     plain = more.tally.total - session.tally.total
     assert used_tokens(more) - used_tokens(session) == pytest.approx(1.8 * plain, rel=0.1)
+
+
+def rounds(count: int, *, kept: bool, apart: bool = False) -> Session:
+    """A session of responses that each thought for 5,000 tokens and said 40."""
+    session, prompt = Session(), 10_000
+    for n in range(count):
+        told = usage(prompt, output=5_040)
+        said = assistant(f"{n}", id=f"said{n}", **({} if apart else {"usage": told}))
+        report = (ReportUsage(usage=told),) if apart else ()
+        session = folded(user("word " * 100), said, *report, start=session)
+        prompt += 140 + (5_000 if kept else 0)
+    return session
+
+
+@pytest.mark.requirement("TOK-3", "TOK-5")
+@pytest.mark.parametrize("apart", [False, True])
+def test_whether_the_next_prompt_has_what_was_thought_is_learned(apart: bool):
+    keeping, dropping = (rounds(6, kept=kept, apart=apart) for kept in (True, False))
+    assert used_tokens(keeping) == keeping.anchor.usage.context
+    assert 0 < used_tokens(dropping) - dropping.anchor.usage.prompt < 200
+    assert used_tokens(rounds(2, kept=False)) > 15_000  # one report decides nothing
+
+
+@pytest.mark.requirement("TOK-5")
+def test_a_report_that_comes_apart_from_its_message_teaches_as_much():
+    session, prompt = Session(), 1_000
+    for n in range(6):
+        asked = user(f"{n} " + "word " * 1_500)
+        prompt += round(1.8 * tally_messages((asked,), session.family).total)
+        told = ReportUsage(usage=usage(prompt, output=0))
+        session = folded(asked, assistant(""), told, start=session)
+    assert session.calibration.factor == pytest.approx(1.8, rel=0.1)
 
 
 @pytest.mark.requirement("TOK-3")
@@ -268,6 +301,28 @@ def test_the_breakdown_adds_up_to_what_is_in_use_and_has_no_negative_part(view, 
     parts = breakdown(session, used)
     assert sum(parts.values()) == used
     assert all(part > 0 for part in parts.values())
+
+
+@pytest.mark.requirement("TOK-7")
+def test_every_request_carries_the_system_prompt_and_the_tools():
+    """Before any report these are all that is known of it beside the messages."""
+    definition = {"name": "look", "description": "word " * 200, "input_schema": {}}
+    told = (Configure(system="be brief " * 100), RegisterTools(digest="d"))
+    session = fold(Session(), enumerate(told, 1), version=2, batches={"d": (definition,)})
+    system, tools = session.system_tally.total, tally_tools([definition], session.family).total
+    assert min(system, tools) > 100
+    assert fixed_tokens(session) == pytest.approx(system + tools)
+    assert used_tokens(session) == pytest.approx(system + tools)
+
+
+@pytest.mark.requirement("TOK-7")
+def test_as_many_of_the_largest_results_are_named_as_the_policy_asks_for():
+    policy = Configure(policy={"largest_count": 3})
+    session = folded(policy, *conversation("u:hi", "t:50", "t:9000", "t:700", "t:500", "t:60"))
+    paths = ["/src/f2.py", "/src/f3.py", "/src/f4.py"]
+    assert [each.path for each in session.largest] == paths
+    anew = largest_results(session.view, session.ledger, session.family, 3)
+    assert [each.path for each in anew] == paths
 
 
 @pytest.mark.requirement("TOK-7")

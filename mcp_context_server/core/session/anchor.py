@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from mcp_context_server.core.growth import Growth
 from mcp_context_server.core.messages import Message, Messages
+from mcp_context_server.core.tokens.calibration import Calibration
 from mcp_context_server.core.tokens.estimates import EMPTY, Tally, tally_message
 from mcp_context_server.core.tokens.usage import Usage, unread_from_cache
 
@@ -25,19 +26,28 @@ class Anchor:
     """Id of the newest message that the report accounts for."""
     revision: int = 0
     """The session's when it was reported."""
+    drops_thoughts: bool = False
+    """Whether the next prompt leaves out what was thought for this response."""
 
     @property
     def tokens(self) -> int:
         """Tokens in the window that the report accounts for."""
-        return self.usage.context if self._holds_response else self.usage.prompt
+        return self.usage.context if self._counts_output else self.usage.prompt
 
     @property
     def base(self) -> Tally:
         """The part of the view's tally that `tokens` accounts for."""
-        return self.before + self.chunks if self._holds_response else self.before
+        if self.drops_thoughts:
+            return self.before + Tally(thinking=self.chunks.thinking)
+        return self.before + self.chunks if self._counts_output else self.before
 
     @property
-    def _holds_response(self) -> bool:
+    def _counts_output(self) -> bool:
+        return self.holds_response and not self.drops_thoughts
+
+    @property
+    def holds_response(self) -> bool:
+        """Whether the report's output is all of the response."""
         return self.usage.holds_response(estimated=self.chunks.total)
 
 
@@ -59,6 +69,36 @@ def overhead_shown(known: Overhead | None, anchor: Anchor, factor: float) -> Ove
     if hidden < 0 or (known is not None and before > known.at):
         return known
     return Overhead(hidden, before, anchor.tools)
+
+
+LEAST_THOUGHT_TOKENS = 100
+"""What is less than this beyond the response as it is stored may be an error of the estimate."""
+
+
+def learned(known: Calibration, last: Anchor | None, now: Anchor) -> Calibration:
+    """What a report teaches about the estimates since the one before it."""
+    if last is None or last.tools != now.tools:
+        return known
+    if last.revision == now.revision:
+        known = _judged(known, last, now)
+    last = replace(last, drops_thoughts=known.drops_thoughts)
+    return known.observe(
+        estimated=now.before.total - last.base.total,
+        reported=now.usage.prompt - last.tokens,
+    )
+
+
+def _judged(known: Calibration, last: Anchor, now: Anchor) -> Calibration:
+    """What a report shows of the thoughts before it: whether its prompt has them still."""
+    stored = known.factor * (last.chunks.total - last.chunks.thinking)
+    if not last.holds_response or last.usage.output - stored < LEAST_THOUGHT_TOKENS:
+        return known
+    added = known.factor * (now.before.total - last.before.total - last.chunks.total)
+    return known.voted(
+        kept=last.usage.context + added,
+        dropped=last.usage.prompt + stored + added,
+        reported=now.usage.prompt,
+    )
 
 
 def unread_since(before: Anchor | None, now: Anchor) -> int:

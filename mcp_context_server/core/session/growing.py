@@ -6,7 +6,13 @@ from types import MappingProxyType
 from mcp_context_server.core.memory.notes import Mark
 from mcp_context_server.core.messages import Message, is_prompt, message_text
 from mcp_context_server.core.recovery.steps import after_success
-from mcp_context_server.core.session.anchor import Anchor, grown, overhead_shown, unread_since
+from mcp_context_server.core.session.anchor import (
+    Anchor,
+    grown,
+    learned,
+    overhead_shown,
+    unread_since,
+)
 from mcp_context_server.core.session.results import among_largest, callers_of
 from mcp_context_server.core.session.settling import with_model
 from mcp_context_server.core.session.state import Session
@@ -96,12 +102,8 @@ class _Totals:
     def _report(self, anchor: Anchor) -> None:
         anchor = replace(anchor, tools=self.tools, revision=self.session.revision)
         self.unread_tokens = unread_since(self.anchor, anchor)
-        if self.anchor is not None and self.anchor.tools == anchor.tools:
-            self.calibration = self.calibration.observe(
-                estimated=anchor.before.total - self.anchor.base.total,
-                reported=anchor.usage.prompt - self.anchor.tokens,
-            )
-        self.anchor = anchor
+        self.calibration = learned(self.calibration, self.anchor, anchor)
+        self.anchor = anchor = replace(anchor, drops_thoughts=self.calibration.drops_thoughts)
         self.growth = grown(self.growth, anchor)
         self.overhead = overhead_shown(self.overhead, anchor, self.calibration.factor)
 

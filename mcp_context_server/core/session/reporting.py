@@ -3,7 +3,13 @@
 from dataclasses import replace
 
 from mcp_context_server.core.edits import Recover, ReportUsage
-from mcp_context_server.core.session.anchor import Anchor, grown, overhead_shown, unread_since
+from mcp_context_server.core.session.anchor import (
+    Anchor,
+    grown,
+    learned,
+    overhead_shown,
+    unread_since,
+)
 from mcp_context_server.core.session.state import Session
 from mcp_context_server.core.tokens.estimates import EMPTY, tally_message
 from mcp_context_server.core.tokens.usage import Usage, normalise_usage
@@ -38,7 +44,16 @@ def recovering(session: Session, edit: Recover) -> Session:
 
 def anchored(session: Session, anchor: Anchor) -> Session:
     anchor = replace(anchor, tools=session.tools_tally.total, revision=session.revision)
-    overhead = overhead_shown(session.overhead, anchor, session.calibration.factor)
+    known = learned(session.calibration, session.anchor, anchor)
+    anchor = replace(anchor, drops_thoughts=known.drops_thoughts)
+    overhead = overhead_shown(session.overhead, anchor, known.factor)
     unread = unread_since(session.anchor, anchor)
     growth = grown(session.growth, anchor)
-    return replace(session, anchor=anchor, overhead=overhead, unread_tokens=unread, growth=growth)
+    return replace(
+        session,
+        anchor=anchor,
+        overhead=overhead,
+        calibration=known,
+        unread_tokens=unread,
+        growth=growth,
+    )

@@ -1,7 +1,7 @@
 """A session's own correction of the estimates, learned from the usage that comes back."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -15,6 +15,8 @@ PRIOR_TOKENS = 300.0
 """Weight of the assumption that the estimate is right, in tokens of a report."""
 MOST_TOKENS = 3_000.0
 """A report on more than this weighs no more than one on this many."""
+MOST_VOTES, ENOUGH_VOTES = 3, 2
+"""One report alone decides nothing; a few that contradict are enough to decide otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,23 @@ class Calibration:
 
     reports: tuple[tuple[float, float], ...] = ()
     """The newest ratios, as logarithms, with their weights in tokens; oldest first."""
+    votes: int = 0
+    """By how many more of the newest reports the thoughts were dropped than kept."""
 
     @property
     def factor(self) -> float:
         """Multiply an estimate by this."""
         return _factor(self.reports)
+
+    @property
+    def drops_thoughts(self) -> bool:
+        """Whether a prompt leaves out what was thought before it, though that was paid for."""
+        return self.votes >= ENOUGH_VOTES
+
+    def voted(self, *, kept: float, dropped: float, reported: float) -> "Calibration":
+        """Learn from one prompt, foretold with the thoughts before it and without them."""
+        vote = 1 if abs(dropped - reported) < abs(kept - reported) else -1
+        return replace(self, votes=min(max(self.votes + vote, -MOST_VOTES), MOST_VOTES))
 
     def observe(self, *, estimated: float, reported: float) -> "Calibration":
         """Learn from one increment: what was estimated, uncorrected, and what usage says it was.
@@ -43,7 +57,7 @@ class Calibration:
             return self
         ratio = min(max(reported / estimated, LOWEST_FACTOR), HIGHEST_FACTOR)
         report = (math.log(ratio), min(estimated, MOST_TOKENS))
-        return Calibration((*self.reports, report)[-REMEMBERED_REPORTS:])
+        return replace(self, reports=(*self.reports, report)[-REMEMBERED_REPORTS:])
 
 
 @lru_cache(maxsize=1024)
