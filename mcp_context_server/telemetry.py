@@ -35,8 +35,7 @@ def start(environ: Mapping[str, str]) -> Callable[[], None]:
     Exporters are `otlp`, over HTTP, `console`, on stderr, and `none`. Without the extra
     there is a warning, and nothing else changes.
     """
-    is_off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
-    if is_off or not any(environ.get(name) for name in ASKING):
+    if not is_asked_for(environ):
         return _nothing
     try:
         return _started(environ)
@@ -46,6 +45,12 @@ def start(environ: Mapping[str, str]) -> Callable[[], None]:
             error,
         )
         return _nothing
+
+
+def is_asked_for(environ: Mapping[str, str]) -> bool:
+    """Whether the environment asks for telemetry."""
+    is_off = environ.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return not is_off and any(environ.get(name) for name in ASKING)
 
 
 def _nothing() -> None:

@@ -24,6 +24,10 @@ class Live:
     session: Session
     notice: str | None = None
     """Why its transcript could not be followed, where it could not."""
+    told: dict[str | None, object] = field(
+        default_factory=dict[str | None, object], compare=False, repr=False
+    )
+    """The answer of `context_status`, by notice: it stays as long as the session stands so."""
 
 
 @dataclass(slots=True)
@@ -45,9 +49,12 @@ class KeptSessions:
         return session_id in self._kept
 
     def get(self, session_id: str) -> Live | None:
-        """A session, if it is kept."""
+        """A session, if it is kept; it was asked for last now."""
         found = self._kept.get(session_id)
-        return found[0] if found else None
+        if found is None:
+            return None
+        self._kept.move_to_end(session_id)
+        return found[0]
 
     def put(self, live: Live) -> tuple[str, ...]:
         """Keep a session as the newest; the ids of those that had to go for it."""

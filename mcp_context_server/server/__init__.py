@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.server import MCPServer
+from mcp.server._otel import OpenTelemetryMiddleware
 from mcp.server.context import CallNext, ServerMiddleware, ServerRequestContext
 
 from mcp_context_server import __version__
@@ -150,10 +151,11 @@ def build_server(
     tools: str = "all",
     make_compactor: Callable[[], Compactor] | None = None,
     guard: ServerMiddleware[Any] | None = None,
+    is_traced: bool = True,
 ) -> MCPServer[App]:
     """An MCP server over a service; the service's store outlives it.
 
-    Every request passes `guard` first.
+    Every request passes `guard` first, in a span of its own where `is_traced`.
 
     What it offers is added with the first request that may ask for it, so that the
     handshake does not wait for it.
@@ -183,17 +185,19 @@ def build_server(
     )
     serve_subscriptions(server, state)
     serve_completions(server)
-    is_complete = False
 
     async def complete(ctx: ServerRequestContext[App], call_next: CallNext) -> Any:
-        nonlocal is_complete
-        if not is_complete and ctx.method not in HANDSHAKE:
+        if complete in server.middleware and ctx.method not in HANDSHAKE:
             from mcp_context_server.server.offering import offer
 
-            is_complete = True
+            server.middleware.remove(complete)
             offer(server, state, tools)
         return await call_next(ctx)
 
+    if not is_traced:
+        server.middleware[:] = [
+            each for each in server.middleware if not isinstance(each, OpenTelemetryMiddleware)
+        ]
     if guard is not None:
         server.middleware.append(guard)
     server.middleware.append(complete)

@@ -195,6 +195,8 @@ class ContextService:
         stored = await self.store.read(session_id, after=session.version if session else 0)
         if stored.record.principal != principal:
             raise SessionNotFound(session_id)
+        if live and live.session.version == stored.version and live.record == stored.record:
+            return live
         if session and (
             stored.version < session.version or (live and live.record != stored.record)
         ):

@@ -32,12 +32,12 @@ def serve(flags: Mapping[str, object]) -> None:
     log_to_stderr(settings)
     end = telemetry.start(os.environ)
     try:
-        anyio.run(_serve, settings)
+        anyio.run(_serve, settings, telemetry.is_asked_for(os.environ))
     finally:
         end()
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, is_traced: bool) -> None:
     """One store and one server, whatever the transports."""
     async with AsyncExitStack() as ending:
         closing = Closing(grace_seconds=settings.shutdown_grace_seconds)
@@ -48,7 +48,7 @@ async def _serve(settings: Settings) -> None:
             network = ending.enter_context(listen(settings))
         store = open_store(settings.store)
         ending.push_async_callback(store.aclose)
-        server = _build(settings, store, closing)
+        server = _build(settings, store, closing, is_traced=is_traced)
         tasks = await ending.enter_async_context(anyio.create_task_group())
         tasks.start_soon(_end_on_signals, closing)
         tasks.start_soon(closing.close)
@@ -84,7 +84,9 @@ async def _end_on_signals(closing: Closing) -> None:
                 closing.ask()
 
 
-def _build(settings: Settings, store: SessionStore, closing: Closing) -> MCPServer[Any]:
+def _build(
+    settings: Settings, store: SessionStore, closing: Closing, *, is_traced: bool
+) -> MCPServer[Any]:
     is_local = settings.transport == "stdio"
     roots = settings.allowed_roots or ((Path.cwd(),) if is_local else ())
     service = build_service(settings, store, roots=roots)
@@ -101,4 +103,5 @@ def _build(settings: Settings, store: SessionStore, closing: Closing) -> MCPServ
         tools=settings.tools,
         make_compactor=make_compactor,
         guard=closing.guard,
+        is_traced=is_traced,
     )

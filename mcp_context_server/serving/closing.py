@@ -27,22 +27,27 @@ class Pending:
 
     def __init__(self) -> None:
         self._open: set[Hashable] = set()
-        self._settled = anyio.Event()
-        self._settled.set()
+        self._waiting: set[anyio.Event] = set()
 
     def add(self, what: Hashable) -> None:
-        if not self._open:
-            self._settled = anyio.Event()
         self._open.add(what)
 
     def discard(self, what: Hashable) -> None:
         self._open.discard(what)
         if not self._open:
-            self._settled.set()
+            for waiting in self._waiting:
+                waiting.set()
 
     async def settled(self) -> None:
         """Until nothing is left."""
-        await self._settled.wait()
+        if not self._open:
+            return
+        waiting = anyio.Event()
+        self._waiting.add(waiting)
+        try:
+            await waiting.wait()
+        finally:
+            self._waiting.discard(waiting)
 
 
 @dataclass(slots=True, eq=False)

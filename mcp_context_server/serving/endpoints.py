@@ -11,7 +11,6 @@ import anyio
 from mcp.server import MCPServer
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -25,6 +24,7 @@ from mcp_context_server.identity import CONNECTION
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.serving.closing import Closing
 from mcp_context_server.serving.conversation import converse
+from mcp_context_server.serving.passing import CHECKED_ALREADY
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +35,10 @@ READY_SECONDS = 5.0
 class Streamable:
     """Streamable HTTP, in both eras of the protocol."""
 
-    def __init__(
-        self, server: MCPServer[Any], security: TransportSecuritySettings, most_bytes: int
-    ) -> None:
+    def __init__(self, server: MCPServer[Any], most_bytes: int) -> None:
         self._sessions = StreamableHTTPSessionManager(
             server._lowlevel_server,  # pyright: ignore[reportPrivateUsage]
-            security_settings=security,
+            security_settings=CHECKED_ALREADY,
             max_request_body_size=most_bytes,
         )
 
@@ -65,12 +63,11 @@ class ServerSentEvents:
     def __init__(
         self,
         server: MCPServer[Any],
-        security: TransportSecuritySettings,
         closing: Closing,
         most_bytes: int,
     ) -> None:
         self._server = server
-        self._transport = SseServerTransport("/messages/", security, most_bytes)
+        self._transport = SseServerTransport("/messages/", CHECKED_ALREADY, most_bytes)
         self._closing = closing
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

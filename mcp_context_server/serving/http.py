@@ -49,11 +49,11 @@ def build_app(
     ]
     lifespan = None
     if settings.transport in ("http", "all"):
-        streamable = Streamable(server, security, settings.max_request_bytes)
+        streamable = Streamable(server, settings.max_request_bytes)
         routes.append(Route("/mcp", guarded(streamable)))
         lifespan = streamable.lifespan
     if settings.transport in ("sse", "all"):
-        sse = ServerSentEvents(server, security, closing, settings.max_request_bytes)
+        sse = ServerSentEvents(server, closing, settings.max_request_bytes)
         routes.append(Route("/sse", guarded(sse), methods=["GET"]))
         routes.append(Mount("/messages", guarded(sse.take)))
     if resource := _resource(settings):

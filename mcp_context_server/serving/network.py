@@ -20,6 +20,7 @@ from mcp_context_server.ports import SessionStore
 from mcp_context_server.serving.auth import verifier_of
 from mcp_context_server.serving.closing import Closing
 from mcp_context_server.serving.http import build_app
+from mcp_context_server.serving.joining import JoiningProtocol
 from mcp_context_server.serving.passing import is_loopback
 from mcp_context_server.settings import Settings
 
@@ -55,6 +56,8 @@ class Network:
             server_header=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=1,
+            http=JoiningProtocol,
+            ws="none",
         )
         running = _Uvicorn(config)
         logger.info("listening on %s (%s)", self.address, self.settings.transport)

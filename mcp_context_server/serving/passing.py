@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import dataclass
 from ipaddress import ip_address
 
 import anyio
@@ -43,22 +42,25 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
 class Origins:
     """Refuses requests under a name that is not ours, and from pages of others' origins."""
 
-    app: ASGIApp
-    security: TransportSecuritySettings
+    def __init__(self, app: ASGIApp, security: TransportSecuritySettings) -> None:
+        self._app = app
+        self._checks = TransportSecurityMiddleware(security)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Probes come by the machine's address, and learn nothing.
         if scope["type"] == "http" and scope["path"] not in ("/healthz", "/readyz"):
-            checks = TransportSecurityMiddleware(self.security)
-            refusal = await checks.validate_request(Request(scope))
+            refusal = await self._checks.validate_request(Request(scope))
             if refusal is not None:
                 await _explained(refusal)(scope, receive, send)
                 return
-        await self.app(scope, receive, send)
+        await self._app(scope, receive, send)
+
+
+CHECKED_ALREADY = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+"""What an endpoint behind `Origins` asks of names and origins."""
 
 
 def _explained(refusal: Response) -> Response:

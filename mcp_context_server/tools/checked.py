@@ -6,9 +6,16 @@ from typing import Any, cast
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import (
+    SERVER_INFO_META_KEY,
+    CallToolResult,
+    TextContent,
+    ToolAnnotations,
+)
+from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
+from mcp_context_server import __version__
 from mcp_context_server.errors import ContextServerError
 from mcp_context_server.tools.arguments import taken
 from mcp_context_server.tools.schema import Schema, lean, resolved, slim
@@ -49,6 +56,9 @@ class CheckedTool(Tool):
         self, arguments: dict[str, Any], context: Any, convert_result: bool = False
     ) -> Any:
         """The tool's answer; an error of ours is one, with what to do next as its text."""
+        return _stamped(await self._answer(arguments, context, convert_result), context)
+
+    async def _answer(self, arguments: dict[str, Any], context: Any, convert_result: bool) -> Any:
         try:
             return await super().run(taken(arguments, self.accepts), context, convert_result)
         except ContextServerError as error:
@@ -61,10 +71,30 @@ class CheckedTool(Tool):
 
 
 class _Metadata(FuncMetadata):
-    """What the SDK knows of a function; strings that look like JSON were read already."""
+    """What the SDK knows of a function.
+
+    Strings that look like JSON were read already, and answers are made from the models that
+    they would be held against.
+    """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         return data
+
+    def convert_result(self, result: Any) -> Any:
+        return result
+
+
+def _stamped(result: Any, context: Any) -> Any:
+    """The answer with the name of this server, where the protocol asks for it.
+
+    The SDK would put all that there is to say about the server, its icon too, in every one.
+    """
+    if context.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+        return result
+    return result.model_copy(update={"meta": {**(result.meta or {}), **_STAMP}})
+
+
+_STAMP = {SERVER_INFO_META_KEY: {"name": "mcp-context-server", "version": __version__}}
 
 
 def _refusal(error: ContextServerError) -> CallToolResult:

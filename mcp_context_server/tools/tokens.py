@@ -44,5 +44,11 @@ async def context_status(
     """How full your context window is, of what, and what to do next. Look as work grows long."""
     found = await session_of(ctx, session_id)
     live, _ = await current(app(ctx).service, found)
+    if not detail and isinstance(told := live.told.get(found.notice), CallToolResult):
+        return told
     status = status_of(live.record, live.session, detail=detail, notice=found.notice)
-    return answer(status, f"{status.percent_used} % used ({status.state}). {status.advice}")
+    line = f"{status.percent_used} % used ({status.state}). {status.advice}"
+    told = answer(status, line)
+    if not detail:
+        live.told[found.notice] = told
+    return told
