@@ -77,7 +77,7 @@ LAYERS = (
     ("files", {"errors", "regular"}),
     ("service", SHELL),
     ("state", {"identity", "service"}),
-    ("tools", {*SURFACE, "panel"}),
+    ("tools", {*SURFACE, "__version__", "panel"}),
     ("resources", {*SURFACE, "tools"}),
     ("prompts", {*SURFACE, "tools"}),
     ("subscriptions", {*SURFACE, "resources", "tools"}),

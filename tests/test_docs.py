@@ -230,12 +230,12 @@ def test_pages_that_messages_of_the_code_name_are_there():
 # ── decisions ────────────────────────────────────────────────────────────────
 
 
-def test_decisions_are_numbered_one_after_another_and_say_why_what_and_what_follows():
+def test_each_decision_has_a_number_of_its_own_and_says_why_what_and_what_follows():
     found = sorted((ROOT / "docs/decisions").glob("*.md"))
-    assert [path.name[:4] for path in found] == [f"{n:04}" for n in range(1, len(found) + 1)]
-    for number, path in enumerate(found, 1):
+    assert len({path.name[:4] for path in found}) == len(found) > 0
+    for path in found:
         text = path.read_text(encoding="utf-8")
-        assert text.startswith(f"# {number}. ")
+        assert text.startswith(f"# {int(path.name[:4])}. ")
         parts = re.findall(
             r"^(Status|\*\*Context|\*\*Decision|\*\*Consequences)", text, re.MULTILINE
         )

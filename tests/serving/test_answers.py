@@ -1,19 +1,15 @@
 """Answers over the network: in one piece, without what is known already, and quickly."""
 
 import asyncio
-import sys
-from pathlib import Path
 
 import anyio
 import pytest
 from serving.harness import MODERN, serving
 
+from benchmarks.latency import over_http, over_stdio
 from mcp_context_server import __version__
 from mcp_context_server.serving.joining import MOST_JOINED_BYTES, JoiningTransport
 from mcp_context_server.stores.sqlite import SQLiteStore
-
-sys.path.append(str(Path(__file__).parent.parent.parent / "benchmarks"))
-from latency import over_http, over_stdio
 
 pytestmark = pytest.mark.anyio
 
