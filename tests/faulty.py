@@ -1,6 +1,7 @@
 """Builders for the tests of faults: conversations of the kind that hurt, and their judge."""
 
 from conversations import assistant, call, image, result, text, user
+from hunting import examples
 from hypothesis import HealthCheck, settings
 from sessions import MOMENT, result_blocks, turn_for
 
@@ -12,7 +13,9 @@ from mcp_context_server.core.session import Session, fold
 
 SMALL = {"context_window_tokens": 16_000}
 TIGHT = {**SMALL, "auto_compact_cap_tokens": 300, "keep_recent": 1}
-modest = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+modest = settings(
+    max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 THOUGHT = {"type": "thinking", "thinking": "h" * 5_000, "signature": "c2ln" * 40}
 REDACTED = {"type": "redacted_thinking", "data": "cmVk" * 40}

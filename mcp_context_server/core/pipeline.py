@@ -116,7 +116,7 @@ def plan(
     if delegated is not None:
         turn = turn.after(delegated)
         edits.append(delegated)
-    used = turn.used - (delegated.tokens_freed if delegated else 0)
+    used = turn.used
     needed, withheld = _summary(turn, used)
     action, reason = _action(turn, used, answered, withheld)
     limit = turn.share(turn.policy.no_subagents_at_fraction)
@@ -147,8 +147,8 @@ def _applied(stage: str, step: Step, edits: tuple[Edit, ...]) -> Applied:
 
 # ── what the request carries ─────────────────────────────────────────────────
 
-REWRITING = frozenset({"snip", "microcompact", "collapse", "remainder"})
-"""Stages after which the API is not asked to clear as well."""
+CLEARING = frozenset({"microcompact", "remainder"})
+"""Stages that clear by themselves; neither the API nor the host is asked to as well."""
 
 EDITING_BETA = "context-management-2025-06-27"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
@@ -159,8 +159,8 @@ def _additions(
 ) -> tuple[Additions, Delegate | None]:
     """What the API, or the host, is asked to do; the two paths never act in one turn."""
     thinking, betas = _binding(turn)
-    is_rewritten = any(each.stage in REWRITING for each in applied)
-    if is_rewritten or not can_delegate(turn):
+    is_cleared = any(each.stage in CLEARING for each in applied)
+    if is_cleared or not can_delegate(turn):
         return Additions(betas=betas, thinking=thinking), None
     if turn.policy.edit_path == "api":
         edits = {"edits": _api_edits(turn, tools)}

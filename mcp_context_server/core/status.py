@@ -168,6 +168,7 @@ def _bounds(session: Session) -> tuple[int, int]:
     known = fixed_tokens(session)
     if anchor:
         known = anchor.tokens + factor * tools_since(session, anchor.tools)
+    known -= session.delegated_tokens
     return max(0, round(known) + rest.low), max(0, round(known) + rest.high)
 
 

@@ -1,6 +1,7 @@
 """Old results are cleared after a rest, where the window forces it, or where it pays."""
 
 import math
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,6 +11,7 @@ from sessions import NOON, result_blocks, session_of, turn_for
 from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.pipeline import EDITING_BETA, plan
+from mcp_context_server.core.session import Session, fold, used_tokens
 from mcp_context_server.core.stages.microcompact import clear_queued, microcompact
 from mcp_context_server.core.stages.snip import Selection, queue_snip
 from mcp_context_server.core.stages.turn import Moment, turn_of
@@ -39,6 +41,18 @@ def grown(zone: str, *, tool: str | list[str] = "Read", age: float = 1, **option
         turn = turn_for(view, **options)
         if turn.used >= getattr(turn.window, zone):
             return view
+    raise AssertionError
+
+
+def filled(session: Session) -> Session:
+    """The session with as many more readings as it takes to press its window again."""
+    for n in range(400):
+        use = assistant(call(f"d{n}", "Read", file_path=f"/g{n}"), id=f"b{n}")
+        found = user(result(f"d{n}", "some words\n" * 140), id=f"s{n}")
+        version = session.version
+        session = fold(session, [(version + 1, use), (version + 2, found)], version=version + 2)
+        if turn_of(session, Moment(seconds=NOON)).is_pressed:
+            return session
     raise AssertionError
 
 
@@ -280,6 +294,37 @@ def test_after_a_rest_the_api_is_not_asked_in_the_same_turn():
     assert again.additions.context_management is not None
 
 
+@pytest.mark.requirement("MICRO-3", "SNIP-3")
+@pytest.mark.parametrize("usage", [None, {"input_tokens": 9_000, "output_tokens": 9}])
+def test_what_a_host_was_told_to_delete_counts_no_more_and_a_report_tells_the_rest(usage):
+    options = {**SMALL, "edit_path": "host"}
+    turn = turn_for(grown("auto_compact", **options), **options)
+    told = plan(turn)
+    (edit,) = told.edits
+    assert used_tokens(told.session) == used_tokens(turn.session) - edit.tokens_freed
+    assert told.used_tokens == round(used_tokens(told.session))
+    version, reply = told.session.version, assistant("ok", id="n", usage=usage)
+    after = fold(told.session, [(version + 1, reply)], version=version + 1)
+    assert used_tokens(after) == pytest.approx(9_009 if usage else told.used_tokens, abs=9)
+    assert after.calibration == told.session.calibration
+
+
+@pytest.mark.requirement("MICRO-1", "MICRO-4")
+def test_after_a_rest_the_window_is_made_room_in_at_once():
+    """Results of tools that nobody knows go too, where those of known ones are not enough."""
+    options = {"context_window_tokens": 16_000, "keep_recent": 0, "time_clearing": True}
+    view = grown("auto_compact", tool=["Read", "lookup", "lookup"], age=61, **options)
+    turn = turn_for(view, **options)
+    turn = replace(turn, pending_tokens=0.5 * turn.used)
+    planned = plan(turn)
+    assert [each.why for each in planned.applied] == ["idle"]
+    done = replace(turn, session=planned.session)
+    assert not done.is_pressed
+    assert plan(done).edits == ()
+    known = [id for id in result_blocks(view) if int(id[1:]) % 3 == 0]
+    assert set(known[:-1]) < set(cleared(planned.session.view))
+
+
 @pytest.mark.requirement("MICRO-3", "MICRO-4")
 def test_a_host_is_told_what_to_delete_once_until_a_rest_resets_it():
     options = {**SMALL, "edit_path": "host"}
@@ -289,7 +334,8 @@ def test_a_host_is_told_what_to_delete_once_until_a_rest_resets_it():
     assert first.session.view is turn.view
     assert told["tokens_deleted_before"] == 0
     assert told["tool_use_ids"][:2] == ["c0", "c1"]
-    second = plan(turn_of(first.session, Moment(seconds=NOON)))
+    assert plan(turn_of(first.session, Moment(seconds=NOON))).edits == ()
+    second = plan(turn_of(filled(first.session), Moment(seconds=NOON)))
     again = second.additions.cache_edits
     assert again["tokens_deleted_before"] == first.edits[0].tokens_freed
     assert again["tool_use_ids"]
@@ -301,8 +347,6 @@ def test_a_host_is_told_what_to_delete_once_until_a_rest_resets_it():
 
 def _resting(turn):
     policy = turn.policy.model_copy(update={"time_clearing": True})
-    from dataclasses import replace
-
     return replace(turn, session=replace(turn.session, policy=policy))
 
 

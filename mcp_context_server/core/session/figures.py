@@ -19,13 +19,17 @@ def session_window(session: Session) -> Window:
 
 
 def used_tokens(session: Session) -> float:
-    """Tokens in the window now: the last usage and what came after it, else an estimate of all."""
+    """Tokens in the window now: the last usage and what came after it, else an estimate of all.
+
+    What the host was told to clear in its own cache counts no more.
+    """
     factor, anchor = session.calibration.factor, session.anchor
     if anchor is None:
-        return fixed_tokens(session) + factor * session.tally.total
+        whole = fixed_tokens(session) + factor * session.tally.total
+        return max(0.0, whole - session.delegated_tokens)
     # What was cleared since the report counts against it.
     since = session.tally.total - anchor.base.total + tools_since(session, anchor.tools)
-    return max(0.0, anchor.tokens + factor * since)
+    return max(0.0, anchor.tokens + factor * since - session.delegated_tokens)
 
 
 def window_tokens(session: Session) -> float:

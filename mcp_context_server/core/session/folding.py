@@ -141,7 +141,9 @@ def _noted(
         case Queue():
             return replace(session, queued=(*session.queued, (sequence, edit)))
         case Delegate():
-            return replace(session, delegated=(*session.delegated, edit))
+            told = session.delegated_tokens + edit.tokens_freed
+            delegated = (*session.delegated, edit)
+            return replace(session, delegated=delegated, delegated_tokens=told)
         case StageNotes():
             return replace(session, staged=(*session.staged, *edit.groups))
         case Remember():

@@ -60,6 +60,7 @@ class _Totals:
         self.media, self.tools = session.media, session.tools_tally.total
         self.made_up, self.unreached = session.made_up, session.unreached
         self.unread_tokens = session.unread_tokens
+        self.delegated_tokens = session.delegated_tokens
         self.told_tokens, self.told_calls = session.told.tokens, session.told.calls
         self.growth = session.growth
         self.opening = session.opening
@@ -102,8 +103,11 @@ class _Totals:
     def _report(self, anchor: Anchor) -> None:
         anchor = replace(anchor, tools=self.tools, revision=self.session.revision)
         self.unread_tokens = unread_since(self.anchor, anchor)
-        self.calibration = learned(self.calibration, self.anchor, anchor)
+        # What the host cleared by itself says nothing about the estimates.
+        last = None if self.delegated_tokens else self.anchor
+        self.calibration = learned(self.calibration, last, anchor)
         self.anchor = anchor = replace(anchor, drops_thoughts=self.calibration.drops_thoughts)
+        self.delegated_tokens = 0
         self.growth = grown(self.growth, anchor)
         self.overhead = overhead_shown(self.overhead, anchor, self.calibration.factor)
 
@@ -128,6 +132,7 @@ class _Totals:
             overhead=self.overhead,
             calibration=self.calibration,
             unread_tokens=self.unread_tokens,
+            delegated_tokens=self.delegated_tokens,
             largest=self.largest,
             open_calls=MappingProxyType(self.open_calls),
             responses=self.responses,

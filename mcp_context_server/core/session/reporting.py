@@ -56,4 +56,5 @@ def anchored(session: Session, anchor: Anchor) -> Session:
         calibration=known,
         unread_tokens=unread,
         growth=growth,
+        delegated_tokens=0,
     )

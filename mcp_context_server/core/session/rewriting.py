@@ -126,8 +126,12 @@ def _cleared(session: Session, sequence: int, edit: Replace) -> Session:
         for number, queue in session.queued
         if not gone.issuperset(queue.tool_use_ids)
     )
-    delegated = () if edit.stage == "microcompact" else session.delegated
-    return replace(_edited(session, sequence, edit), queued=waiting, delegated=delegated)
+    after = replace(_edited(session, sequence, edit), queued=waiting)
+    if edit.stage == "microcompact":
+        return replace(after, delegated=(), delegated_tokens=0)
+    told = {id for each in session.delegated for id in each.tool_use_ids}
+    twice = sum(change.tokens_freed for change in edit.changes if change.tool_use_id in told)
+    return replace(after, delegated_tokens=max(0, session.delegated_tokens - twice))
 
 
 def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
@@ -140,6 +144,7 @@ def _compacted(session: Session, sequence: int, edit: Compact) -> Session:
         previous=(session.view, *session.previous)[:PREVIOUS_VIEWS],
         staged=(),
         delegated=(),
+        delegated_tokens=0,
         breaker=_after_compaction(session, edit),
         growth=session.growth.compacted(edit.trigger),
     )

@@ -85,6 +85,8 @@ class Session:
     """Clearings that wait for a cold cache, with their sequence numbers, oldest first."""
     delegated: tuple[Delegate, ...] = ()
     """What the host was told to clear in its own cache since the view last changed under it."""
+    delegated_tokens: int = 0
+    """What of that the newest report, or the estimate, still counts."""
     staged: tuple[Collapse, ...] = ()
     """Notes for groups of old rounds that are ready to be committed, oldest first."""
     breaker: Breaker = field(default_factory=Breaker)

@@ -1,8 +1,9 @@
 """Micro-compact: old results give way to placeholders before a turn is sent.
 
-Three occasions, at most one a turn: the conversation rested for so long that nothing
-of it is cached any more; the window forces it; the cost model says that it pays. What
-the model has not seen yet, and the newest results, always stay.
+Three occasions: the conversation rested for so long that nothing of it is cached any
+more; the window forces it; the cost model says that it pays. Each looks at what the ones
+before it left, so that the same turn planned again has nothing more to clear. What the
+model has not seen yet, and the newest results, always stay.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from mcp_context_server.core.stages.clearing import (
     unseen_from,
 )
 from mcp_context_server.core.stages.spill import is_exempt
+from mcp_context_server.core.stages.thinking import with_thinking
 from mcp_context_server.core.stages.turn import Step, Turn
 from mcp_context_server.core.tool_roles import COMMAND_TOOLS, COMPACTABLE, ToolRole, tool_role
 
@@ -28,17 +30,25 @@ OTHER = len(COMPACTABLE)
 
 
 def microcompact(turn: Turn) -> Step | None:
-    """The stage: the first of the three occasions that applies."""
+    """The stage: what each of the three occasions clears, as one edit."""
     if not turn.policy.micro_compact:
         return None
-    return _after_a_rest(turn) or _for_room(turn) or _where_it_pays(turn)
+    now, changes, why = turn, list[Change](), ""
+    for name, occasion in OCCASIONS:
+        if more := occasion(now, bool(changes)):
+            changes, why = [*changes, *more], why or name
+            now = turn.after(*with_thinking(turn, (_clearing(turn, changes),)))
+    return Step((_clearing(turn, changes),), why, cost_of(turn, changes)) if changes else None
 
 
 def clear_what_stayed(turn: Turn) -> Step | None:
     """The stage behind collapse: results of the rounds that were not folded, if space is short."""
     if not (turn.policy.micro_compact and turn.policy.collapse and turn.is_pressed):
         return None
-    return None if _clears_elsewhere(turn) else _cleared_for_room(turn)
+    changes = [] if _clears_elsewhere(turn) else _cleared_for_room(turn)
+    if not changes:
+        return None
+    return Step((_clearing(turn, changes),), "window", cost_of(turn, changes))
 
 
 def clear_queued(turn: Turn) -> Step | None:
@@ -73,22 +83,22 @@ def is_cold(turn: Turn) -> bool:
 # ── the occasions ────────────────────────────────────────────────────────────
 
 
-def _after_a_rest(turn: Turn) -> Step | None:
+def _after_a_rest(turn: Turn, is_cleared: bool) -> list[Change]:
     """Clears all but the newest compactable results of a main session that rested long enough."""
     if not turn.policy.time_clearing or turn.kind != "main":
-        return None
+        return []
     idle = idle_seconds(turn)
     if idle is None or idle < turn.policy.time_clearing_minutes * 60:
-        return None
+        return []
     found = _clearable(turn, keep=turn.policy.keep_recent, least_known=True)
-    return _step(turn, _placeholders(turn, found), "idle")
+    return _placeholders(turn, found)
 
 
-def _for_room(turn: Turn) -> Step | None:
+def _for_room(turn: Turn, is_cleared: bool) -> list[Change]:
     """Clears down to the low-water mark where the window forces it, the least valuable first."""
-    if not turn.is_pressed or _clears_elsewhere(turn) or _must_fold(turn):
-        return None
-    return _cleared_for_room(turn)
+    if not turn.is_pressed or _must_fold(turn):
+        return []
+    return [] if not is_cleared and _clears_elsewhere(turn) else _cleared_for_room(turn)
 
 
 def _must_fold(turn: Turn) -> bool:
@@ -101,7 +111,7 @@ def _must_fold(turn: Turn) -> bool:
     return turn.used - most >= turn.share(turn.policy.collapse_at_fraction)
 
 
-def _cleared_for_room(turn: Turn) -> Step | None:
+def _cleared_for_room(turn: Turn) -> list[Change]:
     used, threshold = turn.used, turn.window.auto_compact
     changes = _down_to_low_water(turn, _clearable(turn, keep=turn.policy.keep_recent))
     if used - _freed(changes) >= turn.window.blocking:
@@ -109,10 +119,14 @@ def _cleared_for_room(turn: Turn) -> Step | None:
         more = [result for result in _clearable(turn, keep=1) if result.id not in done]
         needed = used - threshold - _freed(changes) + _least(turn)
         changes += _placeholders(turn, more, needed)
-    limit = turn.window.blocking if used >= turn.window.blocking else threshold
-    if _freed(changes) < _least(turn) and used - _freed(changes) >= limit:
-        return None  # too little to matter, and the turn is no better off
-    return _step(turn, changes, "window")
+    return changes if _is_enough(turn, changes) else []
+
+
+def _is_enough(turn: Turn, changes: Sequence[Change]) -> bool:
+    """Whether it matters what changes free: it is worth the rewriting, or the turn better off."""
+    used, freed, window = turn.used, _freed(changes), turn.window
+    limit = window.blocking if used >= window.blocking else window.auto_compact
+    return freed >= _least(turn) or used - freed < limit
 
 
 def _down_to_low_water(turn: Turn, results: Sequence[ToolResult]) -> list[Change]:
@@ -137,18 +151,21 @@ def _least(turn: Turn) -> float:
     return turn.window.auto_compact * turn.policy.clear_at_least_fraction
 
 
-def _where_it_pays(turn: Turn) -> Step | None:
+def _where_it_pays(turn: Turn, is_cleared: bool) -> list[Change]:
     """Clears above the warning threshold where that costs less than keeping."""
     if not turn.policy.clear_when_it_pays or turn.used < turn.window.warning:
-        return None
-    if turn.is_pressed or _clears_elsewhere(turn):
-        return None
+        return []
+    if turn.is_pressed or (not is_cleared and _clears_elsewhere(turn)):
+        return []
     found = _clearable(turn, keep=turn.policy.keep_recent)
     changes = _placeholders(turn, found)
     if not changes or _freed(changes) < _least(turn):
-        return None
-    cost = cost_of(turn, changes)
-    return _step(turn, changes, "pays") if cost.verdict == "clear" else None
+        return []
+    return changes if cost_of(turn, changes).verdict == "clear" else []
+
+
+OCCASIONS = (("idle", _after_a_rest), ("window", _for_room), ("pays", _where_it_pays))
+"""In order. Each is told whether one before it clears: then the API or the host does not."""
 
 
 def _clears_elsewhere(turn: Turn) -> bool:
@@ -170,6 +187,8 @@ def delegate(turn: Turn) -> Delegate | None:
     asked = {id for told in turn.session.delegated for id in told.tool_use_ids}
     found = [r for r in _clearable(turn, keep=turn.policy.keep_recent) if r.id not in asked]
     changes = _down_to_low_water(turn, found)
+    if not _is_enough(turn, changes):
+        return None
     ids = tuple(c.tool_use_id for c in changes if c.tool_use_id is not None)
     return Delegate(at=turn.at, tool_use_ids=ids, tokens_freed=_freed(changes)) if ids else None
 
@@ -245,11 +264,8 @@ def _freed(changes: Iterable[Change]) -> int:
     return sum(change.tokens_freed for change in changes)
 
 
-def _step(turn: Turn, changes: Sequence[Change], why: str) -> Step | None:
-    if not changes:
-        return None
-    edit = Replace(at=turn.at, stage="microcompact", changes=tuple(changes))
-    return Step((edit,), why, cost_of(turn, changes))
+def _clearing(turn: Turn, changes: Iterable[Change]) -> Replace:
+    return Replace(at=turn.at, stage="microcompact", changes=tuple(changes))
 
 
 def cost_of(turn: Turn, changes: Sequence[Change]) -> ClearingCost:
