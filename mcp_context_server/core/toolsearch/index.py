@@ -45,6 +45,13 @@ class ToolIndex:
 
     def __init__(self, ranking: ToolRanking) -> None:
         self._ranking = ranking
+        self._weights: list[tuple[ToolField, float, float, float]] = [
+            (name, f.weight, 1 - f.length_penalty, f.length_penalty / f.typical_terms)
+            for name, f in ranking.fields.items()
+        ]
+        self._sensed: list[tuple[ToolField, int]] = [
+            (name, f.sense_weight) for name, f in ranking.fields.items() if f.sense_weight
+        ]
         self._postings: Postings = {}
         self._names: list[frozenset[str]] = []
         self._servers: list[str] = []
@@ -60,9 +67,11 @@ class ToolIndex:
         fields = _fields(tool)
         self._names.append(frozenset(fields["name"]))
         self._servers.append(tool.server)
-        self._senses.append(self._sense(fields))
-        for term, impact in self._impacts(fields).items():
-            postings = self._postings.get(term)
+        self._senses.append(meanings().packed((fields[name], w) for name, w in self._sensed))
+        known, saturation = self._postings.get, self._ranking.saturation
+        for term, worth in self._worths(fields).items():
+            impact = worth * (saturation + 1) / (saturation + worth)
+            postings = known(term)
             if postings is None:
                 self._postings[term] = array("f", (document, impact))
             else:
@@ -92,18 +101,16 @@ class ToolIndex:
         found = [set(self._postings[t][::2]) for t in terms(word) if t in self._postings]
         return {int(document) for document in set[float].intersection(*found)} if found else set()
 
-    def _impacts(self, fields: Mapping[ToolField, list[str]]) -> dict[str, float]:
-        impacts: dict[str, float] = {}
-        for name, field in self._ranking.fields.items():
+    def _worths(self, fields: Mapping[ToolField, list[str]]) -> dict[str, float]:
+        """What each term is worth in all fields together, before it is saturated."""
+        worths: dict[str, float] = {}
+        known = worths.get
+        for name, weight, shortest, each in self._weights:
             found = fields[name]
-            if not found:
-                continue
-            penalty = field.length_penalty
-            worth = field.weight / (1 - penalty + penalty * len(found) / field.typical_terms)
+            worth = weight / (shortest + each * len(found))
             for term in found:
-                impacts[term] = impacts.get(term, 0.0) + worth
-        saturation = self._ranking.saturation
-        return {term: v * (saturation + 1) / (saturation + v) for term, v in impacts.items()}
+                worths[term] = known(term, 0.0) + worth
+        return worths
 
     def _scores(self, wanted: Mapping[str, float]) -> dict[float, float]:
         """Scores by document, which are whole numbers as they stand in the postings."""
@@ -124,16 +131,6 @@ class ToolIndex:
         if not name:
             return 1.0
         return 1 + self._ranking.name_coverage * len(name & wanted.keys()) / len(name)
-
-    def _sense(self, fields: Mapping[ToolField, Sequence[str]]) -> bytes:
-        weights = self._ranking.fields.items()
-        return meanings().packed(
-            [
-                (fields[name], f.sense_weight)
-                for name, f in weights
-                if f.sense_weight and fields[name]
-            ]
-        )
 
     def _with_sense(
         self, scores: Mapping[int, float], direction: Direction | None

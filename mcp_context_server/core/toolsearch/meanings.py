@@ -31,6 +31,8 @@ _MOST_LANES = 1 << 13
 _COUNT_BIT = 8 * _LANES_BYTES
 _ONE = 1 << _COUNT_BIT
 """A lane above all others counts the vectors in a sum."""
+_EVERY_LANE = sum(1 << 8 * _LANE_BYTES * lane for lane in range(DIMENSIONS))
+"""1 in each lane."""
 
 
 Weighted = Iterable[tuple[Sequence[str], int]]
@@ -47,7 +49,8 @@ class Direction:
         """The cosine to a packed direction; 0 to an empty one."""
         if not packed:
             return 0.0
-        return (sum(map(mul, self.values, packed)) - BIAS * sum(self.values)) / (BIAS - 1)
+        square = sum(map(mul, packed, packed)) - 2 * BIAS * sum(packed) + DIMENSIONS * BIAS**2
+        return (sum(map(mul, self.values, packed)) - BIAS * sum(self.values)) / sqrt(square)
 
 
 class Meanings:
@@ -61,27 +64,41 @@ class Meanings:
 
     def direction(self, weighted: Weighted) -> Direction | None:
         """Where the words of a text point together; None if none is known."""
-        values, length = self._sum(weighted)
+        lanes, bias = self._sum(weighted)
+        values = [lane - bias for lane in _parted(lanes)]
+        length = sqrt(sum(map(mul, values, values)))
         return Direction(tuple([value / length for value in values])) if length else None
 
     def packed(self, weighted: Weighted) -> bytes:
-        """The same in a byte a dimension; empty if no word is known."""
-        values, length = self._sum(weighted)
-        if not length:
-            return b""
-        # Whole numbers, of which the last 20 bits are the fraction, are the quicker here.
-        scale, half_up = int((BIAS - 1) / length * 2**20), 2**19
-        return bytes([(value * scale + half_up >> 20) + BIAS for value in values])
+        """The same in a byte a dimension, of any length; empty if no word is known.
 
-    def _sum(self, weighted: Weighted) -> tuple[list[int], float]:
-        """The weighted sum of the known words' vectors, and its length."""
+        All lanes are shifted at once by as many bits as bring the largest into a byte.
+        """
+        lanes, bias = self._sum(weighted)
+        apart = _parted(lanes)
+        largest = max(max(apart) - bias, bias - min(apart))
+        if not largest:
+            return b""
+        shift = max(0, (largest + largest // 64).bit_length() - 7)
+        half_up = (1 << shift) >> 1
+        raised = lanes + ((BIAS << shift) + half_up - bias) * _EVERY_LANE
+        return (raised >> shift).to_bytes(_LANES_BYTES, "little")[::_LANE_BYTES]
+
+    def _sum(self, weighted: Weighted) -> tuple[int, int]:
+        """The weighted sum of the known words' vectors in lanes, and what each is raised by."""
         vector_of = self._lanes.__getitem__
-        total = sum(weight * sum(map(vector_of, stems)) for stems, weight in weighted)
+        total = 0
+        for stems, weight in weighted:
+            total += weight * sum(map(vector_of, stems))
         count = total >> _COUNT_BIT
-        lanes = (total - (count << _COUNT_BIT)).to_bytes(_LANES_BYTES, sys.byteorder)
-        raised, bias = array("I", lanes), BIAS * count
-        values = [value - bias for value in raised]
-        return values, sqrt(sum(map(mul, values, values)))
+        return total - (count << _COUNT_BIT), BIAS * count
+
+
+def _parted(lanes: int) -> "array[int]":
+    parted = array("I", lanes.to_bytes(_LANES_BYTES, "little"))
+    if sys.byteorder == "big":
+        parted.byteswap()
+    return parted
 
 
 class _Lanes(dict[str, int]):

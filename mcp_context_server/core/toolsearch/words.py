@@ -8,7 +8,7 @@ into overlapping pairs of characters.
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import chain, pairwise
 
@@ -90,18 +90,15 @@ def squash(name: str) -> str:
 class _Terms(dict[str, tuple[str, ...]]):
     """The terms of runs, worked out when first asked for; forgotten when they are too many."""
 
-    def __init__(self, stop_words: frozenset[str]) -> None:
+    def __init__(self, work_out: Callable[[str], tuple[str, ...]]) -> None:
         super().__init__()
-        self._stop_words = stop_words
+        self._work_out = work_out
 
     def __missing__(self, run: str) -> tuple[str, ...]:
         if len(self) >= MOST_RUNS_KEPT:
             self.clear()
-        terms = self[run] = () if run.lower() in self._stop_words else _run_terms(run)
-        return terms
-
-
-_ALL_TERMS, _CONTENT_TERMS = _Terms(frozenset()), _Terms(STOP_WORDS)
+        found = self[run] = self._work_out(run)
+        return found
 
 
 def _run_terms(run: str) -> tuple[str, ...]:
@@ -109,11 +106,21 @@ def _run_terms(run: str) -> tuple[str, ...]:
         return tuple(_pieces(run))
     if len(run) > LONGEST_RUN_CHARS:
         return ()
-    whole = stem(run.lower())
-    if run.islower() or run.isupper():
-        return (whole,)
-    split = [part.lower() for part in _PART.findall(run)]
-    return (whole, *[stem(part) for part in split if len(part) > 1]) if split[1:] else (whole,)
+    lower = run.lower()
+    if run == lower:
+        return (stem(lower),)
+    whole, split = _ALL_TERMS[lower], _PART.findall(run)
+    if run.isupper() or not split[1:]:
+        return whole
+    inner = (_ALL_TERMS[part.lower()] for part in split if len(part) > 1)
+    return (*whole, *chain.from_iterable(inner))
+
+
+def _content_terms(run: str) -> tuple[str, ...]:
+    return () if run.lower() in STOP_WORDS else _ALL_TERMS[run]
+
+
+_ALL_TERMS, _CONTENT_TERMS = _Terms(_run_terms), _Terms(_content_terms)
 
 
 def _pieces(run: str) -> Iterator[str]:
