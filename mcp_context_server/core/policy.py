@@ -65,6 +65,8 @@ class ToolRanking(BaseModel):
     """Worth of a synonym."""
     spelling_weight: float = Field(default=0.5, ge=0)
     """Worth of a word that the query probably misspells."""
+    stop_word_weight: float = Field(default=0.2, ge=0)
+    """Worth of a word that alone says nothing ("on", "like"), where a tool's name has it."""
     name_coverage: float = Field(default=0.35, ge=0)
     """What a name of which the query has every word gains, as a fraction."""
     rerank_tools: int = Field(default=100, ge=1)

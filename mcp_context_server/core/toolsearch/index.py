@@ -9,7 +9,7 @@ closely: by how much of their name was asked for, and by sense.
 
 import re
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from math import log
@@ -17,6 +17,7 @@ from math import log
 from mcp_context_server.core.policy import ToolField, ToolRanking
 from mcp_context_server.core.toolsearch.meanings import Direction, meanings
 from mcp_context_server.core.toolsearch.spelling import Spelling
+from mcp_context_server.core.toolsearch.stemmer import stem
 from mcp_context_server.core.toolsearch.synonyms import synonyms
 from mcp_context_server.core.toolsearch.words import compounds, content_runs, runs, squash, terms
 
@@ -168,13 +169,13 @@ class ToolIndex:
     def _wanted(self, query: str) -> dict[str, float]:
         """The terms of a query that the index holds, with their weights."""
         ranking = self._ranking
-        words = self._words(query)
+        words, every = self._words(query), runs(query)[: self._ranking.query_words]
         counts: dict[str, int] = {}
         for word in words:
             for term in self._terms(word):
                 counts[term] = counts.get(term, 0) + 1
         wanted = {t: 1 + ranking.repeat_weight * min(n - 1, 2) for t, n in counts.items()}
-        for term in compounds(" ".join(words)):
+        for term in _joined(words, every):
             wanted.setdefault(term, ranking.compound_weight)
         for term in counts:
             for other in synonyms().get(term, ()):
@@ -182,6 +183,8 @@ class ToolIndex:
         for word in words:
             for term in self._corrections(word):
                 wanted.setdefault(term, ranking.spelling_weight)
+        for term in terms(" ".join(every), stop_words=True):
+            wanted.setdefault(term, ranking.stop_word_weight)
         return {term: weight for term, weight in wanted.items() if term in self._postings}
 
     def _words(self, query: str) -> list[str]:
@@ -205,6 +208,13 @@ class ToolIndex:
         if self._spelling is None:
             self._spelling = Spelling(self._postings)
         return self._spelling.near(squash(word))
+
+
+def _joined(*texts: Sequence[str]) -> Iterator[str]:
+    """Neighbouring words as one, and its stem: a name may have "on calls" as oncalls."""
+    for words in texts:
+        for joined in compounds(" ".join(words)):
+            yield from (joined, stem(joined))
 
 
 def _fields(tool: ToolText) -> dict[ToolField, list[str]]:
