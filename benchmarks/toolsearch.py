@@ -1,17 +1,19 @@
 """How well and how fast tool search finds tools, beside the usual lexical baselines.
 
     python benchmarks/toolsearch.py PATH [--pool NAME] [--costs 1000,3000,10000]
+        [--methods NAMES] [--prototype DIRECTORY]
 
 PATH is a directory with `tools.jsonl` (id, pool, server, name, full_name, description,
 searchHint, parameters, tier) and `queries.jsonl` (query, gold, pool, suite, kind,
 gold_mode). A query is searched in its own pool. With gold_mode `any` recall is whether
 one of the gold tools is found, else the share of them. Figures are means over suites;
-"agent" are the suites with queries as an agent writes them.
+"agent" are the suites with queries as an agent writes them. 25 everyday requests are
+searched over the pool `arcade` besides.
 
 Costs are measured in a fresh process each: import and index, resident memory above the
 loaded list of tools, and a query; in processor time, so that other work does not count.
-bm25s and rank-bm25 are left out where
-they aren't installed.
+bm25s and rank-bm25 are left out where they aren't installed. DIRECTORY has the prototype
+that our ranking grew from (`final.py`, `synonyms.py`); it needs numpy.
 """
 
 import argparse
@@ -19,159 +21,19 @@ import json
 import random
 import re
 import resource
-import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, quantiles
 
-Search = Callable[[str, int], list[int]]
-"""Positions of the tools found, best first, for a query and how many are wanted."""
+from searching.everyday import CATALOGUE, REQUESTS
+from searching.methods import METHODS, Search, add_prototype, installed
 
-RUN = re.compile(r"[A-Za-z0-9]+")
 AGENT = "agent"
 DEFAULT_TIERS = {"core", "3k"}
-
-
-# ── methods ──────────────────────────────────────────────────────────────────
-
-
-def ours(tools: Sequence[dict]) -> Search:
-    from mcp_context_server.core.policy import Policy
-    from mcp_context_server.core.toolsearch.catalog import Catalog, register
-    from mcp_context_server.core.toolsearch.search import CatalogIndex, search
-
-    policy = Policy()
-    catalog = register(Catalog(), definitions(tools), policy=policy)
-    names = {name: position for position, name in enumerate(catalog.by_name)}
-    index = CatalogIndex(policy)
-
-    def find(query: str, count: int) -> list[int]:
-        found = search(
-            catalog, query, index=index, policy=policy, tally=lambda _: 0, max_results=count
-        )
-        return [names[name] for name in found.matches]
-
-    find("tool", 1)  # the index is made by the first search
-    return find
-
-
-def definitions(tools: Sequence[dict]) -> list[dict]:
-    """Tools as definitions, under the names that a model would see; a second of a name is _2."""
-    seen: Counter[str] = Counter()
-    made: list[dict] = []
-    for tool in tools:
-        name = tool["full_name"]
-        seen[name] += 1
-        made.append(
-            {
-                "name": name if seen[name] == 1 else f"{name}_{seen[name]}",
-                "description": tool["description"],
-                "input_schema": {"type": "object", "properties": tool["parameters"]},
-                "search_hint": tool["searchHint"],
-                "server": tool["server"],
-            }
-        )
-    return made
-
-
-def fts5(tools: Sequence[dict]) -> Search:
-    base = sqlite3.connect(":memory:")
-    base.execute("CREATE VIRTUAL TABLE tool USING fts5(text, tokenize='porter unicode61')")
-    base.executemany("INSERT INTO tool VALUES (?)", ((split_text(tool),) for tool in tools))
-
-    def find(query: str, count: int) -> list[int]:
-        words = " OR ".join(f'"{word}"' for word in dict.fromkeys(RUN.findall(query)))
-        rows = base.execute(
-            "SELECT rowid - 1 FROM tool WHERE tool MATCH ? ORDER BY rank LIMIT ?", (words, count)
-        )
-        return [row for (row,) in rows] if words else []
-
-    return find
-
-
-def bm25s(tools: Sequence[dict]) -> Search:
-    import bm25s
-
-    index = bm25s.BM25()
-    index.index(
-        bm25s.tokenize([plain_text(t) for t in tools], show_progress=False), show_progress=False
-    )
-
-    def find(query: str, count: int) -> list[int]:
-        words = bm25s.tokenize([query], show_progress=False)
-        hits, scores = index.retrieve(words, k=min(count, len(tools)), show_progress=False)
-        return [int(h) for h, score in zip(hits[0], scores[0], strict=True) if score > 0]
-
-    return find
-
-
-def rank_bm25(tools: Sequence[dict]) -> Search:
-    from rank_bm25 import BM25Okapi
-
-    index = BM25Okapi([RUN.findall(plain_text(tool).lower()) for tool in tools])
-
-    def find(query: str, count: int) -> list[int]:
-        scores = index.get_scores(RUN.findall(query.lower()))
-        best = scores.argsort()[::-1][:count]
-        return [int(position) for position in best if scores[position] > 0]
-
-    return find
-
-
-def regex(tools: Sequence[dict]) -> Search:
-    texts = [plain_text(tool) for tool in tools]
-
-    def find(query: str, count: int) -> list[int]:
-        pattern = re.compile("|".join(map(re.escape, RUN.findall(query))) or "$^", re.IGNORECASE)
-        counts = Counter({n: len(pattern.findall(text)) for n, text in enumerate(texts)})
-        return [n for n, hits in counts.most_common(count) if hits]
-
-    return find
-
-
-def substring(tools: Sequence[dict]) -> Search:
-    texts = [(tool["name"].lower(), plain_text(tool).lower()) for tool in tools]
-
-    def find(query: str, count: int) -> list[int]:
-        words = RUN.findall(query.lower())
-        scores = Counter(
-            {
-                n: sum(10 * (word in name) + 2 * (word in text) for word in words)
-                for n, (name, text) in enumerate(texts)
-            }
-        )
-        return [n for n, score in scores.most_common(count) if score]
-
-    return find
-
-
-METHODS: dict[str, Callable[[Sequence[dict]], Search]] = {
-    "ours": ours,
-    "SQLite FTS5": fts5,
-    "bm25s": bm25s,
-    "rank-bm25": rank_bm25,
-    "substring": substring,
-    "regex": regex,
-}
-PACKAGES = {"bm25s": "bm25s", "rank-bm25": "rank_bm25"}
-"""What a method needs beside this package and the standard library."""
-
-
-def plain_text(tool: dict) -> str:
-    """Name, description, argument names and descriptions: what is searched by common practice."""
-    parameters = tool["parameters"].items()
-    arguments = (f"{name} {p.get('description', '')}" for name, p in parameters)
-    return " ".join((tool["server"], tool["name"], tool["description"], *arguments))
-
-
-def split_text(tool: dict) -> str:
-    """The same with identifiers cut at case and underscores."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|_", " ", plain_text(tool))
 
 
 # ── quality ──────────────────────────────────────────────────────────────────
@@ -196,6 +58,19 @@ def figures(found: Sequence[str], query: dict) -> tuple[float, float, float, flo
     recalls = (min(needed, len(gold & set(found[:k]))) / needed for k in (1, 5, 10))
     rank = next((1 / (n + 1) for n, id in enumerate(found) if id in gold), 0.0)
     return (*recalls, rank)
+
+
+def everyday(name: str, pools: dict[str, list[dict]]) -> str:
+    """For how many everyday requests a tool that does it is among the first five."""
+    tools = pools.get(CATALOGUE)
+    if not tools:
+        return ""
+    find = METHODS[name](tools)
+    hits = sum(
+        any(re.search(wanted, tools[n]["full_name"].lower()) for n in find(request, 5))
+        for request, wanted in REQUESTS.items()
+    )
+    return f"{hits}/{len(REQUESTS)}"
 
 
 def misspelt(query: str) -> str:
@@ -232,18 +107,19 @@ def report_quality(pools: dict[str, list[dict]], queries: list[dict], methods: l
     titles = "".join(
         f"{g:>8}{t:>6}" for g in ("all", "agent") for t in ("r@1", "r@5", "r@10", "mrr")
     )
-    print(f"{'method':<16}{titles}")
+    print(f"{'method':<18}{titles}{'everyday':>10}")
     for method in methods:
         suites = quality(method, pools, queries)
         row = [*means(suites, every), *(means(suites, agent) if agent else [])]
-        print(f"{method:<16}" + "".join(f"{figure:>14.3f}" for figure in row), flush=True)
+        told = "".join(f"{figure:>14.3f}" for figure in row)
+        print(f"{method:<18}{told}{everyday(method, pools):>10}", flush=True)
     slips = [
         {**query, "query": misspelt(query["query"])} for query in queries if query["kind"] == AGENT
     ]
     if slips:
         suites = quality("ours", pools, slips)
         print(
-            f"{'ours, one slip':<16}{'':>56}" + "".join(f"{f:>14.3f}" for f in means(suites, agent))
+            f"{'ours, one slip':<18}{'':>56}" + "".join(f"{f:>14.3f}" for f in means(suites, agent))
         )
 
 
@@ -274,8 +150,10 @@ def resident_mb() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def report_cost(path: Path, sizes: Sequence[int], methods: Sequence[str]) -> None:
-    print(f"\n{'method':<16}{'tools':>8}{'start s':>10}{'MB':>8}{'p50 ms':>10}{'p95 ms':>10}")
+def report_cost(
+    path: Path, sizes: Sequence[int], methods: Sequence[str], prototype: Path | None
+) -> None:
+    print(f"\n{'method':<18}{'tools':>8}{'start s':>10}{'MB':>8}{'p50 ms':>10}{'p95 ms':>10}")
     for size in sizes:
         for method in methods:
             command = [
@@ -286,12 +164,13 @@ def report_cost(path: Path, sizes: Sequence[int], methods: Sequence[str]) -> Non
                 method,
                 "--costs",
                 str(size),
+                *(["--prototype", str(prototype)] if prototype else []),
             ]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             row = json.loads(done.stdout)
             figures = f"{row['start_s']:>10.3f}{row['memory_mb']:>8.1f}"
             print(
-                f"{method:<16}{size:>8}{figures}{row['p50_ms']:>10.3f}{row['p95_ms']:>10.3f}",
+                f"{method:<18}{size:>8}{figures}{row['p50_ms']:>10.3f}{row['p95_ms']:>10.3f}",
                 flush=True,
             )
 
@@ -301,11 +180,6 @@ def report_cost(path: Path, sizes: Sequence[int], methods: Sequence[str]) -> Non
 
 def read(path: Path) -> list[dict]:
     return [json.loads(line) for line in path.open(encoding="utf-8")]
-
-
-def installed(method: str) -> bool:
-    module = PACKAGES.get(method)
-    return module is None or find_spec(module) is not None
 
 
 def main() -> None:
@@ -319,7 +193,10 @@ def main() -> None:
         "--costs", default="1000,3000,10000", help="catalogue sizes; empty for none"
     )
     parser.add_argument("--cost-of", help=argparse.SUPPRESS)
+    parser.add_argument("--prototype", type=Path, metavar="DIRECTORY", help="run it too")
     arguments = parser.parse_args()
+    if arguments.prototype:
+        add_prototype(arguments.prototype.resolve())
     sizes = [int(size) for size in arguments.costs.split(",") if size]
     tools, queries = read(arguments.path / "tools.jsonl"), read(arguments.path / "queries.jsonl")
     if arguments.cost_of:
@@ -337,7 +214,7 @@ def main() -> None:
     methods = [method for method in methods if installed(method)]
     report_quality(pools, [query for query in queries if query["pool"] in pools], methods)
     if sizes:
-        report_cost(arguments.path, sizes, methods)
+        report_cost(arguments.path, sizes, methods, arguments.prototype)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,18 @@ def test_a_query_of_stop_words_finds_the_name_made_of_them():
     assert index(ToolText("get_it"), ToolText("who_am_i")).rank("who am I") == [1]
 
 
+def test_a_stop_word_counts_a_little_where_a_name_has_it():
+    tools = ToolText("find_tweet"), ToolText("like_tweet")
+    a_little, nothing = ToolRanking(sense_share=0), ToolRanking(sense_share=0, stop_word_weight=0)
+    assert index(*tools, ranking=a_little).rank("I would like a tweet") == [1, 0]
+    assert index(*tools, ranking=nothing).rank("I would like a tweet") == [0, 1]
+
+
+def test_neighbouring_words_are_found_as_one_in_any_form():
+    made = index(ToolText("list_people"), ToolText("list_oncalls"))
+    assert made.rank("list who is on call")[0] == 1
+
+
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=6), st.text(max_size=40))
 @settings(max_examples=60)
 def test_any_tools_can_be_indexed_and_any_query_ranked(texts: list[str], query: str):

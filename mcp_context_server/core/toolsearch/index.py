@@ -185,7 +185,7 @@ class ToolIndex:
                 wanted.setdefault(term, ranking.spelling_weight)
         for term in terms(" ".join(every), stop_words=True):
             wanted.setdefault(term, ranking.stop_word_weight)
-        return {term: weight for term, weight in wanted.items() if term in self._postings}
+        return {t: weight for t, weight in wanted.items() if weight and t in self._postings}
 
     def _words(self, query: str) -> list[str]:
         """The words of a query that are looked at: no stop words, unless it has no others."""

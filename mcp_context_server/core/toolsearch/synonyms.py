@@ -108,6 +108,11 @@ fitness exercise workout
 size length dimension
 shrink compress resize
 remember memory memorize
+open create
+internet web online
+twitter tweet x
+close resolve complete finish done
+approve accept confirm
 """.strip().splitlines()
 
 
