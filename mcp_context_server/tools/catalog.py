@@ -28,7 +28,7 @@ async def tool_search(
 
 async def register_tools(
     ctx: Ctx,
-    tools: Annotated[Objects, Field(description="Definitions, as of MCP or the Messages API")],
+    tools: Annotated[Objects, Field(description="Definitions, as of MCP or any API")],
     pending_servers: Annotated[
         list[Name] | None, Field(description="All servers that are still connecting")
     ] = None,

@@ -36,6 +36,69 @@ def test_definitions_are_kept_as_they_came_and_in_order():
     assert catalog(READ, OPEN).definitions == (READ, OPEN)
 
 
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
+PLAIN = {"name": "read", "description": "Read a file.", "input_schema": SCHEMA}
+FUNCTION = {"name": "read", "description": "Read a file.", "parameters": SCHEMA}
+DECLARED = {
+    "name": "read",
+    "description": "Read a file.",
+    "parameters": {"type": "OBJECT", "properties": {"path": {"type": "STRING"}}},
+}
+
+
+@pytest.mark.requirement("TOOL-1")
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "function", "function": FUNCTION},
+        {"type": "function", **FUNCTION},
+        FUNCTION,
+        DECLARED,
+        {"functionDeclarations": [DECLARED]},
+        {"function_declarations": [FUNCTION]},
+        {"name": "read", "description": "Read a file.", "parametersJsonSchema": SCHEMA},
+    ],
+)
+def test_the_forms_of_other_apis_are_read_as_the_same_definition(form):
+    assert catalog(form).definitions == (PLAIN,)
+    assert catalog(PLAIN, form) == catalog(PLAIN)
+
+
+def test_what_is_said_beside_a_form_is_kept():
+    strict = {"type": "function", "function": {**FUNCTION, "strict": True}, "server": "fs"}
+    assert catalog(strict).definitions == ({**PLAIN, "strict": True, "server": "fs"},)
+    group = {"functionDeclarations": [DECLARED, {"name": "write"}], "defer_loading": True}
+    deferred = {"defer_loading": True}
+    assert catalog(group).definitions == (PLAIN | deferred, {"name": "write"} | deferred)
+
+
+def test_where_null_may_stand_a_declaration_says_so():
+    items = {"properties": {"type": {"enum": ["STRING"]}}, "required": ["type"]}
+    parameters = {"type": "ARRAY", "nullable": True, "items": items}
+    (found,) = catalog({"name": "x", "parameters": parameters}).definitions
+    assert found["input_schema"] == {"type": ["array", "null"], "items": items}
+
+
+def test_a_form_that_is_nested_without_end_is_refused_like_any_other():
+    with pytest.raises(InvalidTool, match="levels deep"):
+        catalog({"name": "x", "parameters": nested(5_000)})
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"type": "function", "function": "read"}, "Tool 0 has no name"),
+        ({"type": "function", "function": {"name": 7}}, "a `name` that is a number"),
+        ({"functionDeclarations": ["read"]}, "Tool 0 is a string, not an object"),
+        ({"functionDeclarations": {}}, "Tool 0 has no name"),
+        ({"type": "function"}, "Tool 0 has no name"),
+    ],
+)
+def test_a_form_that_holds_no_definition_is_refused(form, message):
+    with pytest.raises(InvalidTool, match=message):
+        catalog(form)
+
+
 def test_the_same_definition_again_changes_nothing():
     once = catalog(READ)
     assert register(once, [dict(READ)], policy=POLICY) == once

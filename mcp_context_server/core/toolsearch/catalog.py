@@ -1,7 +1,8 @@
 """The catalogue: the tool definitions of a session, by unique names.
 
 A definition is the raw dict of the Messages API or of MCP (`inputSchema`, `_meta`),
-with, if the caller knows them, `server` and `search_hint`. It is kept as it came.
+with, if the caller knows them, `server` and `search_hint`. It is kept as it came; one
+in the form of OpenAI or Gemini is read first (`forms`).
 The catalogue does not depend on any conversation: what a boundary does to history
 changes nothing here.
 """
@@ -17,6 +18,7 @@ from pydantic import Field
 
 from mcp_context_server.core.messages import Value
 from mcp_context_server.core.policy import Policy
+from mcp_context_server.core.toolsearch.forms import unwrapped
 from mcp_context_server.core.toolsearch.words import parts, squash
 from mcp_context_server.errors import CatalogFull, DuplicateTool, InvalidTool
 
@@ -84,7 +86,8 @@ def register(
         CatalogFull: these would be too many; none is registered.
     """
     tools = dict(catalog.by_name)
-    valid = [_valid(given, position, policy) for position, given in enumerate(definitions)]
+    given = enumerate(unwrapped(definitions))
+    valid = [_valid(definition, position, policy) for position, definition in given]
     for definition in valid:
         known = tools.setdefault(definition["name"], definition)
         if known != definition and not replace:
