@@ -24,9 +24,9 @@ BRIEF_CHARS = 120
 """Longest quotation of what a caller gave."""
 
 
-def brief(text: str) -> str:
-    """A caller's text in quotes, its middle left out where it is long."""
-    shown = repr(text)
+def brief(given: object) -> str:
+    """What a caller gave, text in quotes, its middle left out where it is long."""
+    shown = repr(given)
     half = BRIEF_CHARS // 2
     return shown if len(shown) <= BRIEF_CHARS else f"{shown[:half]}…{shown[-half:]}"
 

@@ -292,12 +292,29 @@ BAD_CALLS = {
         "docs/reference/policy.md",
     ),
     "a policy misspelt": ("session_open", {"policy": {"keep_recnt": 3}}, "mean `keep_recent`?"),
-    "a number too small": ("session_open", {"policy": {"memory_total_tokens": -1}}, "tokens: "),
+    "a number too small": (
+        "session_open",
+        {"policy": {"memory_total_tokens": -1}},
+        "policy.memory_total_tokens must be greater than or equal to 1, not -1.",
+    ),
+    "a word where a number goes": (
+        "session_open",
+        {"policy": {"keep_recent": "all"}},
+        "policy.keep_recent must be a valid integer, not 'all'.",
+    ),
     "a parent nobody knows": ("session_open", {"parent_id": "nope"}, "nope"),
     "a negative window": ("session_open", {"context_window": -5}, "context_window"),
     "a file that may not be read": ("estimate_tokens", {"path": "/etc/shadow"}, "allowed"),
     "a transcript that is not there": ("session_open", {"transcript": "/no/x.jsonl"}, "/no/x"),
 }
+
+
+@pytest.mark.requirement("WIN-6")
+async def test_a_window_that_is_taken_larger_than_asked_is_told(client):
+    opened = await answer(client, "session_open", session_id="s", context_window=1_000)
+    told = "a window of 1,000 holds no conversation; 4,096 is taken"
+    assert (opened["context_window"], opened["warnings"]) == (4_096, [told])
+    assert (await answer(client, "context_status", session_id="s"))["notes"] == [told]
 
 
 @pytest.mark.parametrize("case", BAD_CALLS)
