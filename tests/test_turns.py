@@ -4,6 +4,8 @@ import pytest
 from test_tools import ASKING, FOUND, PROMPT, answer, refusal
 from test_tools import client as client
 
+from mcp_context_server.core.models import lookup
+from mcp_context_server.core.rules import traits_of, validate
 from mcp_context_server.core.script import applied
 
 pytestmark = pytest.mark.anyio
@@ -265,3 +267,26 @@ async def test_what_happens_in_a_subagents_session_leaves_its_parents_alone(clie
     assert (await answer(client, "prepare_turn", session_id=id))["applied"]
     after = await answer(client, "context_status", session_id=parent["session_id"], detail=True)
     assert after == before
+
+
+@pytest.mark.requirement("VALID-1")
+@pytest.mark.parametrize(
+    ("model", "pending", "kept"),
+    [
+        ("claude-sonnet-4-5", None, "so it is,"),
+        ("claude-sonnet-4-5", [PROMPT], "so it is, "),
+        ("claude-opus-4-8", None, "so it is, "),
+    ],
+)
+async def test_a_reply_left_to_go_on_with_ends_in_no_whitespace(client, model, pending, kept):
+    """Only where nothing follows it, and where the model goes on with it at all."""
+    begun = {"role": "assistant", "content": [{"type": "text", "text": "so it is, "}]}
+    await answer(client, "session_open", session_id="w", model=model)
+    await answer(client, "append_messages", session_id="w", messages=[PROMPT, begun])
+    given = {"pending": pending} if pending else {}
+    prepared = await answer(client, "prepare_turn", session_id="w", **given)
+    assert prepared["messages"][-1]["content"] == [{"type": "text", "text": kept}]
+    again = await answer(client, "prepare_turn", session_id="w", **given)
+    assert (again["messages"], again["version"]) == (prepared["messages"], prepared["version"])
+    if pending is None and lookup(model).supports_prefill:
+        assert validate(prepared["messages"], traits=traits_of(lookup(model))) == ()

@@ -173,8 +173,11 @@ def _additions(
 
 def _binding(turn: Turn) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
     """The request to drop thinking that an edit has unbound, where that is the policy."""
-    is_edited = any(not isinstance(edit, DropThinking) for _, edit in turn.session.edits)
-    if not (turn.model.binds_thinking and turn.policy.mismatched_thinking == "ask" and is_edited):
+    session, is_asked = turn.session, turn.policy.mismatched_thinking == "ask"
+    if not (turn.model.binds_thinking and is_asked):
+        return None, ()
+    is_edited = any(not isinstance(edit, DropThinking) for _, edit in session.edits)
+    if not (is_edited or session.late or session.undone):
         return None, ()
     return {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}, (BINDING_BETA,)
 

@@ -18,7 +18,7 @@ from mcp_context_server.core.messages import Block, Messages
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.pipeline import Applied, Plan, plan
 from mcp_context_server.core.recovery.refusals import Beside, is_refused
-from mcp_context_server.core.rules import repair, traits_of
+from mcp_context_server.core.rules import ModelTraits, repair, stripped, traits_of
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.stages.snip import Selection, Snip, queue_snip, snip, undo_snip
 from mcp_context_server.core.stages.turn import Turn, turn_of
@@ -198,26 +198,39 @@ def _mends(
     """
     view, traits = _without_gone_tools(session, asked), traits_of(lookup(session.model))
     if view is not session.view:
-        return mends(session.view, repair(view, traits=traits, open_tail=True)[0])
-    state = _structure(session)
+        return mends(
+            session.view, repair(_ended(view, traits, asked), traits=traits, open_tail=True)[0]
+        )
+    state, ended = _structure(session), _ended(view, traits, asked)
     if state is None or service.views.is_legal(session_id, state):
-        return ()
-    mended, _ = repair(session.view, traits=traits, open_tail=True)
-    if mended is session.view:
+        return () if ended is view else mends(view, ended)
+    mended, _ = repair(ended, traits=traits, open_tail=True)
+    if mended is view:
         service.views.mark_legal(session_id, state)
         return ()
-    return mends(session.view, mended)
+    return mends(view, mended)
+
+
+def _ended(view: Messages, traits: ModelTraits, asked: Preparing) -> Messages:
+    """The view as it may end where nothing follows: a reply to go on with ends in no whitespace."""
+    if asked.pending or not view or not traits.supports_prefill:
+        return view
+    last = stripped(view[-1])
+    if last is view[-1]:
+        return view
+    return (*view[:-1], last)
 
 
 async def _unbound(service: ContextService, live: Live, planned: Plan) -> tuple[Edit, ...]:
     """What takes out thinking that no longer stands behind what it was made in.
 
-    Looked at once for each edit of the view and each undo, against what the transcript received.
+    Looked at once for each edit of the view, each undo and each result that came late, against
+    what the transcript received.
     """
     session_id, session = live.record.session_id, planned.session
     traits = traits_of(lookup(session.model))
     asks = session.policy.mismatched_thinking == "ask"
-    edited = max([session.undone, *(number for number, _ in session.edits[-1:])])
+    edited = max([session.undone, session.late, *(number for number, _ in session.edits[-1:])])
     if asks or not (traits.binds_thinking and session.tally.thinking and edited):
         return ()
     state = edited, session.model

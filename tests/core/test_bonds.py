@@ -128,6 +128,35 @@ def test_a_result_that_came_late_unbinds_what_was_thought_without_it():
     assert faults(entries) == [("R30", "messages.3.content.0")]
 
 
+@pytest.mark.anyio
+@pytest.mark.requirement("MICRO-5", "VALID-1")
+@pytest.mark.parametrize("mismatched", ["drop", "ask"])
+async def test_what_was_thought_without_a_late_result_is_not_sent_behind_it(mismatched):
+    async with Client(build_server(service())) as client:
+        policy = {"mismatched_thinking": mismatched}
+        await answer(client, "session_open", model="claude-opus-5-5", session_id="s", policy=policy)
+        given = (
+            user("go", id="p"),
+            assistant(thought(0), call("c1"), id="a"),
+            user("never mind", id="q"),
+            assistant(thought(1), text("so"), id="b"),
+            user(result("c1", "late"), id="r"),
+            user("and?", id="z"),
+        )
+        for message in given:
+            await answer(client, "append_messages", session_id="s", messages=[message.wire()])
+        prepared = await answer(client, "prepare_turn", session_id="s")
+    sent = prepared["messages"]
+    assert [b["content"] for b in sent[2]["content"] if b["type"] == "tool_result"] == ["late"]
+    if mismatched == "ask":
+        assert thoughts(sent) == ["thought 0", "thought 1"]
+        assert prepared["request"]["thinking"]["block_binding"] == {
+            "prefix_mismatch_behavior": "drop_block"
+        }
+    else:
+        assert thoughts(sent) == ["thought 0"]
+
+
 @pytest.mark.requirement("MICRO-5", "VALID-1")
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(conversations, st.sampled_from(["drop", "ask"]))

@@ -120,12 +120,21 @@ def _waits(message: Message) -> bool:
 def strip_the_last_reply(draft: Draft) -> Draft:
     """A last reply without whitespace at its end."""
     last = draft.slots[-1] if draft.slots else None
-    if draft.terms.open_tail or last is None or last.message.role != "assistant":
+    if draft.terms.open_tail or last is None:
         return draft
-    *others, block = last.blocks or ({},)
-    text = block.get("text") if block.get("type") == "text" else None
-    if not isinstance(text, str) or text == text.rstrip():
+    made = stripped(last.message)
+    if made is last.message:
         return draft
-    slot = last.holding([*others, {**block, "text": text.rstrip()}])
     repair = last.repaired("R18", "Stripped whitespace from the end of the last reply.")
-    return draft.then((*draft.slots[:-1], slot), [repair])
+    return draft.then((*draft.slots[:-1], last._replace(message=made)), [repair])
+
+
+def stripped(message: Message) -> Message:
+    """A reply without whitespace at its end; the same object where there is none to strip."""
+    if message.role != "assistant" or not message.content:
+        return message
+    *others, block = message.blocks
+    text = block.get("text") if block.get("type") == "text" else None
+    if not isinstance(text, str) or text == text.rstrip() or not text.strip():
+        return message
+    return message.with_blocks([*others, {**block, "text": text.rstrip()}])

@@ -56,15 +56,17 @@ def fold(
     `batches` has the tool definitions that the entries name by digest.
     """
     run: list[Message] = []
-    responded = session.responded
+    responded, late = session.responded, session.late
     for sequence, entry in entries:
         if isinstance(entry, Message):
             run.append(entry)
             responded = sequence if entry.role == "assistant" else responded
+            late = late if session.made_up.isdisjoint(entry.results) else sequence
         else:
             session = with_messages(session, run)
             session, run = _with_edit(session, sequence, entry, batches), []
-    return replace(with_messages(session, run), version=version, responded=responded)
+    session = with_messages(session, run)
+    return replace(session, version=version, responded=responded, late=late)
 
 
 def fold_all(

@@ -79,6 +79,8 @@ class Session:
     """The sequence number of the newest edit that changed the view."""
     undone: int = 0
     """The sequence number of the newest undo."""
+    late: int = 0
+    """The sequence number of the newest result that came after a made-up one stood for it."""
     media: Media = field(default_factory=Media)
     """The images and documents in the view."""
     queued: tuple[tuple[int, Queue], ...] = ()
