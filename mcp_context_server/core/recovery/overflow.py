@@ -6,18 +6,18 @@ from what it is about, and each number gets its role from the words next to it.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from html import unescape
-from typing import Literal, get_args
+from functools import partial
+from typing import Literal
 
 from mcp_context_server.core.recovery import overflow_words as words
+from mcp_context_server.core.recovery.figure_words import OUT
+from mcp_context_server.core.recovery.figures import Sizes, added_up, figures_in, sizes_of
+from mcp_context_server.core.recovery.phrases import Phrases, pattern, says
+from mcp_context_server.core.recovery.spelling import normalise
 
 Kind = Literal["input", "sum", "bytes", "media", "output_cap", "rate_limit", "other"]
-
-SCANNED_CHARS = 16_000
-"""How much of an error's beginning, and of its end, is read."""
 
 UNENTITLED_WINDOW_TOKENS = 200_000
 """The window that is left to an account which may not use the long one."""
@@ -72,44 +72,7 @@ def read_overflow(error: str, *, status_code: int | None = None) -> Overflow:
     return _told(_measured(kind, text))
 
 
-# ── one spelling ─────────────────────────────────────────────────────────────
-
-_UNICODE_ESCAPE = re.compile(r"(?<!\\)\\+u([0-9a-fA-F]{4})")
-_ESCAPED_SPACE = re.compile(r"(?<!\\)\\+[nrt]")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_RANGE = re.compile(r"\[ ?\d{1,3} ?, ?(\d{1,9}) ?\]")
-_THOUSANDS = re.compile(r"(?<=\d)[,_'’\u00a0\u2009\u202f](?=\d{3}(?!\d))")
-_DOTTED_THOUSANDS = re.compile(r"(?<![\w.])[1-9]\d{0,2}(?:\.\d{3}){1,3}(?![\w.]*\d)")
-_NOISE = re.compile(r"[\s_`'\"*’“”|]+")
-_FRACTION = re.compile(r"(?<![\w/.])(\d{3,9}) ?/ ?(\d{3,9})(?![\w/.])")
-_JOINED_WORDS = re.compile(r"(?<=[a-z])[-.](?=[a-z])|(?<=\d)-(?=tokens?\b)")
-_CTX = re.compile(r"\b(?:n )?ctx\b")
-_SCALED = re.compile(r"(?<![\w.])(\d{1,7}(?:\.\d{1,3})?) ?(k|m|kb|mb|gb|kib|mib|gib)(?![a-z])")
-_SIZES = {"k": 1_000, "m": 1_000_000, "kb": 2**10, "mb": 2**20, "gb": 2**30}
-
-
-def normalise(error: str) -> str:
-    """An error in lower case, without quotes and escapes, its numbers as plain digits."""
-    if len(error) > 2 * SCANNED_CHARS:
-        error = f"{error[:SCANNED_CHARS]} … {error[-SCANNED_CHARS:]}"
-    text = _UNICODE_ESCAPE.sub(lambda found: chr(int(found[1], 16)), error)
-    text = _ESCAPED_SPACE.sub(" ", unescape(text)).replace("\\", "")
-    text = _RANGE.sub(r"at most \1", _CAMEL.sub(" ", text).lower())
-    for english, phrases in words.GLOSSARY:
-        text = _pattern(phrases).sub(f" {english} ", text)
-    text = _NOISE.sub(" ", _THOUSANDS.sub("", text))
-    text = _DOTTED_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
-    text = _CTX.sub(lambda found: "context size" if len(found[0]) > 3 else "context", text)
-    text = _FRACTION.sub(r"\1 of limit \2", _SCALED.sub(_unscaled, text))
-    return _JOINED_WORDS.sub(" ", text)
-
-
-def _unscaled(found: re.Match[str]) -> str:
-    """`128k` as 128000, `5 mb` as 5242880 bytes."""
-    unit = found[2].replace("ib", "b")
-    size = int(float(found[1]) * _SIZES[unit])
-    return f"{size} bytes" if unit.endswith("b") else str(size)
-
+# ── what it is about ─────────────────────────────────────────────────────────
 
 _STATUS = re.compile(r"(?:status(?: code)?|code|http(?:/[\d.]{1,3})?)\W{0,3}([1-5]\d\d)(?!\d)")
 
@@ -119,11 +82,9 @@ def _stated_status(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
-# ── what it is about ─────────────────────────────────────────────────────────
-
 _ENTITLEMENT = "the account may not use the long context window"
 
-_NO_OVERFLOW: tuple[tuple[str, words.Phrases], ...] = (
+_NO_OVERFLOW: tuple[tuple[str, Phrases], ...] = (
     (_ENTITLEMENT, words.ENTITLEMENT),
     ("an account's credit or plan", words.CREDIT),
     ("a time limit", words.TIME),
@@ -139,187 +100,62 @@ _TIMEOUTS = (408, 504, 524)
 
 def _kind(text: str, status: int | None) -> tuple[Kind, str]:
     """The kind, and what it is about where that is no overflow of tokens or bytes."""
-    is_about_context = _says(text, words.CONTEXT) and _says(text, words.OVER)
-    if _says(text, words.RATE) and not (is_about_context and status != 429):
+    if says(text, words.RATE) and not (_is_about_context(text) and status != 429):
         return "rate_limit", ""
-    cause = next((cause for cause, phrases in _NO_OVERFLOW if _says(text, phrases)), "")
+    cause = next((cause for cause, phrases in _NO_OVERFLOW if says(text, phrases)), "")
     if cause or status in _TIMEOUTS:
         return "other", cause or "a time limit"
-    if _says(text, words.MEDIA):
-        return "media", "images or documents: too many, or too large"
-    if _says(text, words.BELOW_ONE):
-        return "sum", ""
-    if _says(text, words.OUTPUT_CAP) and not _says(text, words.COUNTS_INPUT):
-        return "output_cap", ""
-    if is_about_context or _says(text, words.TOO_MANY_MESSAGES) or _is_too_long(text):
-        return "input", ""
-    has_excess = _names_an_excess(text)
-    if _says(text, words.BYTES) and not (has_excess and _says(text, words.TOKENS)):
-        return "bytes", ""
-    if has_excess:
-        return "input", ""
-    if status == 413 and not _says(text, words.VALIDATION):
+    kind: Kind | None = next((kind for kind, is_told in _SIGNS if is_told(text)), None)
+    if kind is not None:
+        return kind, "images or documents: too many, or too large" if kind == "media" else ""
+    if status == 413 and not says(text, words.VALIDATION):
         return "bytes", ""
     return "other", "nothing that could be made smaller"
 
 
+def _is_about_context(text: str) -> bool:
+    return says(text, words.CONTEXT) and says(text, words.OVER)
+
+
+def _is_about_media(text: str) -> bool:
+    counts = says(text, words.MEDIA_COUNT) and not says(text, words.TOKENS)
+    return counts or says(text, words.MEDIA)
+
+
+def _is_capped(text: str) -> bool:
+    return says(text, words.OUTPUT_CAP) and not says(text, words.COUNTS_INPUT)
+
+
 def _is_too_long(text: str) -> bool:
-    if _says(text, words.TOO_LONG_IN_CHINESE) or _says(text, words.REDUCE):
+    if any(says(text, each) for each in (words.TOO_MANY_MESSAGES, words.REDUCE)):
         return True
-    if _says(text, words.TOO_LONG) and _says(text, words.OVER):
+    if _is_about_context(text) or (says(text, words.TOO_LONG) and says(text, words.OVER)):
         return True
-    return all(_says(text, each) for each in (words.TOKENS, words.BOUND, words.EXCEEDED))
+    return all(says(text, each) for each in (words.TOKENS, words.BOUND, words.EXCEEDED))
+
+
+def _is_heavy(text: str) -> bool:
+    return says(text, words.BYTES) and not (_names_an_excess(text) and says(text, words.TOKENS))
 
 
 def _names_an_excess(text: str) -> bool:
     """Whether a text about a prompt names a limit and more than that, whatever its verb."""
-    if not _says(text, words.TOPIC):
+    if not says(text, words.TOPIC):
         return False
-    named = tuple(each for each in _figures(text, in_bytes=False) if each.role != "plain")
-    return _sizes(named).gap is not None
+    named = tuple(each for each in figures_in(text, in_bytes=False) if each.role != "plain")
+    return sizes_of(named).gap is not None
 
 
-@cache
-def _pattern(phrases: words.Phrases) -> re.Pattern[str]:
-    return re.compile("|".join(phrases))
-
-
-def _says(text: str, phrases: words.Phrases) -> bool:
-    return _pattern(phrases).search(text) is not None
-
-
-# ── what the numbers are ─────────────────────────────────────────────────────
-
-Role = Literal["limit", "asked", "input", "prompt", "out", "gap", "plain"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    value: int
-    role: Role
-    at_least: bool
-
-
-_NUMBER = re.compile(r"(?<![\w.#/$-])(\d{1,9})(?!\w|[-/]\w|[.:]\d| ?%)")
-_STATUSES = frozenset({*range(400, 432), 451, 499, *range(500, 530)})
-_NEAR_CHARS = 120
-"""How far from a number the words that tell its role may stand."""
-_MOST_NUMBERS = 60
-_LEAST_UNMARKED = 100
-"""A smaller number is a size only where the words just after it say so."""
-
-_AFTER: tuple[tuple[Role, words.Phrases], ...] = (
-    ("out", words.OUT_AFTER),
-    ("input", words.INPUT_AFTER),
-    ("gap", words.GAP_AFTER),
-    ("asked", words.ASKED_AFTER),
-    ("limit", words.LIMIT_AFTER),
+_SIGNS: tuple[tuple[Kind, Callable[[str], bool]], ...] = (
+    ("media", _is_about_media),
+    ("bytes", partial(says, phrases=words.WIRE)),
+    ("sum", partial(says, phrases=words.BELOW_ONE)),
+    ("output_cap", _is_capped),
+    ("input", _is_too_long),
+    ("bytes", _is_heavy),
+    ("input", _names_an_excess),
 )
-_JUST_BEFORE: tuple[tuple[Role, words.Phrases], ...] = (
-    ("gap", words.GAP_BEFORE),
-    ("limit", words.LIMIT_JUST_BEFORE),
-)
-_NEAREST: tuple[tuple[Role, words.Phrases], ...] = (
-    ("asked", words.ASKED),
-    ("out", words.OUT),
-    ("limit", words.LIMIT),
-)
-
-
-def _figures(text: str, *, in_bytes: bool) -> Iterator[_Figure]:
-    """The numbers that can be sizes, each with its role, in order."""
-    start = 0
-    for index, found in enumerate(_NUMBER.finditer(text)):
-        before = text[max(start, found.start() - _NEAR_CHARS) : found.start()]
-        after = text[found.end() : found.end() + _NEAR_CHARS]
-        value = int(found[1])
-        if index >= _MOST_NUMBERS or not _is_size(value, before, after, in_bytes=in_bytes):
-            continue
-        role, told_by = _role(before, after)
-        if value >= _LEAST_UNMARKED or (told_by and role in ("out", "input")):
-            yield _Figure(value, role, _says(before, words.AT_LEAST_BEFORE))
-            # Words that told this number's role say nothing of the next one's.
-            start = found.end() + told_by
-
-
-def _is_size(value: int, before: str, after: str, *, in_bytes: bool) -> bool:
-    if _pattern(words.NO_SIZE_AFTER).match(after) or _says(before, words.ID_BEFORE):
-        return False
-    if _pattern(words.BYTES_AFTER).match(after) and not in_bytes:
-        return False
-    if value not in _STATUSES:
-        return True
-    is_status = _says(before, words.STATUS_BEFORE) or _pattern(words.STATUS_AFTER).match(after)
-    return not is_status
-
-
-def _role(before: str, after: str) -> tuple[Role, int]:
-    """A number's role, and how many of the characters after it told that role.
-
-    By the words just before it, then just after it, then the nearest before it.
-    """
-    for role, phrases in _JUST_BEFORE:
-        if _says(before, phrases):
-            return role, 0
-    for role, phrases in _AFTER:
-        found = _pattern(phrases).match(after)
-        if found and (role == "asked" or not _is_next_key(after, found.end())):
-            return role, found.end()
-    if _says(before, words.INPUT_JUST_BEFORE):
-        return "prompt", 0
-    return _nearest(before), 0
-
-
-def _is_next_key(after: str, end: int) -> bool:
-    return _pattern(words.NEXT_KEY).match(after, end) is not None
-
-
-@cache
-def _cues() -> re.Pattern[str]:
-    return _pattern(tuple(f"(?P<{role}>{'|'.join(phrases)})" for role, phrases in _NEAREST))
-
-
-def _nearest(before: str) -> Role:
-    last: Role = "plain"
-    for found in _cues().finditer(before):
-        last = next(role for role, _ in _NEAREST if found[role] is not None)
-    return "prompt" if last == "plain" and _says(before, words.PROMPT) else last
-
-
-@dataclass(frozen=True, slots=True)
-class _Sizes:
-    limit: int | None
-    asked: int | None
-    """What was requested; the total where `used` or `out` stands beside it."""
-    used: int | None
-    out: int | None
-    gap: int | None
-    at_least: bool
-
-
-def _sizes(figures: tuple[_Figure, ...]) -> _Sizes:
-    """One number for each role, such that what was asked for is over the limit if it can be."""
-    of = {role: _values(figures, role) for role in get_args(Role)}
-    limits, plain = sorted(of["limit"]), sorted(of["plain"])
-    used = sum(of["input"]) or max(of["prompt"], default=None)
-    out, gap = next(iter(of["out"]), None), next(iter(of["gap"]), None)
-    asked = max(of["asked"], default=None)
-    if asked is None and used is None:
-        # Two bare numbers: the larger was asked for, the smaller is the limit.
-        least = min((*limits, *plain), default=0)
-        asked = max((each for each in (*limits, *plain) if each > least), default=None)
-    excess = max(asked or 0, (used or 0) + (out or 0))
-    limit = max((each for each in limits or plain if each < excess), default=None)
-    limit = limit or next(iter(limits), None)
-    if limit is not None and gap is not None and gap > limit:
-        asked, excess, gap = asked or gap, max(excess, gap), None
-    if limit is not None and gap is None and excess > limit:
-        gap = excess - limit
-    return _Sizes(limit, asked, used, out, gap, any(each.at_least for each in figures))
-
-
-def _values(figures: tuple[_Figure, ...], role: Role) -> list[int]:
-    return list(dict.fromkeys(each.value for each in figures if each.role == role))
+"""What a text is about, by the first sign that it has."""
 
 
 # ── the figures of each kind ─────────────────────────────────────────────────
@@ -331,26 +167,30 @@ _SUM = re.compile(
 
 def _measured(kind: Kind, text: str) -> Overflow:
     """The overflow with the figures that its text names."""
-    if kind == "sum" and (below := _pattern(words.BELOW_ONE).search(text)):
+    if kind == "sum" and (below := pattern(words.BELOW_ONE).search(text)):
         return Overflow(kind=kind, gap=max(1, -int(below[1])))
-    if _says(text, words.TOO_MANY_MESSAGES):
+    if says(text, words.TOO_MANY_MESSAGES):
         return Overflow(kind=kind)
     if kind == "input" and (added := _SUM.search(text)):
         used, out, limit = int(added[1]), int(added[2]), int(added[3])
         gap = max(0, used + out - limit)
         return Overflow(kind="sum", limit=limit, used=used, out=out, total=used + out, gap=gap)
-    sizes = _sizes(tuple(_figures(text, in_bytes=kind == "bytes")))
+    figures = tuple(figures_in(text, in_bytes=kind == "bytes"))
+    sizes = sizes_of(figures)
+    if kind == "input" and sizes.out is None and says(text, OUT):
+        sizes = added_up(figures) or sizes
     if kind == "output_cap":
         is_exclusive = sizes.limit is not None and f"{sizes.limit} (exclusive)" in text
         limit = sizes.limit - 1 if sizes.limit is not None and is_exclusive else sizes.limit
-        return Overflow(kind=kind, limit=limit, out=sizes.out or sizes.asked)
+        out = sizes.out or sizes.asked
+        return Overflow(kind=kind, limit=limit, out=out if out != sizes.limit else None)
     if kind == "input":
-        return _too_long(sizes, names_both=_says(text, words.BOTH))
+        return _too_long(sizes, names_both=says(text, words.BOTH))
     used = sizes.asked or sizes.used if kind == "bytes" or sizes.gap else None
     return Overflow(kind=kind, limit=sizes.limit, used=used, gap=sizes.gap)
 
 
-def _too_long(sizes: _Sizes, *, names_both: bool) -> Overflow:
+def _too_long(sizes: Sizes, *, names_both: bool) -> Overflow:
     """An input, or a sum of input and output, that is over the window."""
     used, out, total = sizes.used, sizes.out or None, sizes.asked
     if used is None and total is None and out is not None and not names_both:

@@ -1,68 +1,16 @@
-"""The words by which an overflow error and its figures are known.
+"""The words by which an overflow error is known.
 
-Tables of regular expressions over text that `overflow.normalise` has brought to one
+Tables of regular expressions over text that `spelling.normalise` has brought to one
 spelling: lower case, single spaces, no quotes, underscores or hyphens between words.
 Gathered from public issue threads with the errors of some twenty providers.
 """
 
+from mcp_context_server.core.recovery.figure_words import MAX_TOKENS
+from mcp_context_server.core.recovery.phrases import Phrases
+
 SUBJECT = "(?:prompt|inputs?|conversation|context|messages?|history|chat|query|text)"
-MAX_TOKENS = "max(?:imum)? ?(?:(?:new|output|completion) ?)?tokens"
+MEDIUM = r"(?:images?|pictures?|photos?|documents?|pages?|pdfs?|attachments?|videos?)\b(?:\(s\))?"
 BODY = "(?:request|payload|body|entity|content|upload|member|string)"
-
-Phrases = tuple[str, ...]
-
-# ── other languages ──────────────────────────────────────────────────────────
-
-GLOSSARY: tuple[tuple[str, Phrases], ...] = (
-    (
-        "input",
-        (
-            r"\b(?:eingabe|anfrage|entrée|requête|entrada|solicitud)\b",
-            r"ввод\w*|запрос\w*",
-            "入力|プロンプト",
-            "입력|프롬프트",
-        ),
-    ),
-    (
-        "context length",
-        (
-            r"\bkontext(?:länge|fenster|größe)?\b|\b(?:contexte|contexto|contesto)\b",
-            r"контекст\w*",
-            "コンテキスト長?",
-            "컨텍스트(?: 길이)?",
-        ),
-    ),
-    ("tokens", (r"токен\w*", "トークン数?", "토큰")),
-    (
-        "too long",
-        (
-            r"zu (?:lang|groß)\b|trop (?:long|grand)\w*",
-            r"(?:demasiado|muito|troppo) (?:larg|long|lung)\w*",
-            r"слишком (?:длин|больш)\w*",
-            "長すぎ|大きすぎ",
-            "너무 [가-힣]+",
-        ),
-    ),
-    (
-        "exceeds",
-        (
-            r"\b(?:überschreit|überschritt|übersteig)\w*|\bdépass\w*|\b(?:super(?:a|an|ó|ado|ada)|exced\w*|ultrapassa\w*)\b",
-            r"превы[шс]\w*",
-            "超え|超過",
-            "초과",
-        ),
-    ),
-    (
-        "maximum",
-        (
-            r"\b(?:maximal\w*|höchstens|máxim[oa]|maxim(?:um)?ale?|massim[oa])\b",
-            r"максим\w*|лимит\w*|не более",
-            "最大|上限",
-            "최대|한도",
-        ),
-    ),
-)
-"""What an error about size is told with in other languages, by the English for it."""
 
 # ── what is no overflow ──────────────────────────────────────────────────────
 
@@ -80,6 +28,7 @@ RATE: Phrases = (
     "try again (?:later|in|after)",
     "overloaded",
     r"(?:daily|weekly|monthly|hourly) (?:\w+ ){0,3}limit",
+    "enqueued token",
 )
 """A limit in time, which waiting cures."""
 
@@ -108,6 +57,7 @@ TIME: Phrases = (
     "gateway time ?out",
     "timed out",
     "timeout exceeded",
+    r"(?:took|takes?|taking) too long",
     "max(?:imum)? retries exceeded",
 )
 
@@ -133,7 +83,10 @@ RESPONSE: Phrases = (
 )
 """An answer that was cut off at its maximum output."""
 
-ACCESS_TOKEN: Phrases = (r"\b(?:auth|oauth|jwt|csrf|access|bearer|refresh|session|api) ?tokens?\b",)
+ACCESS_TOKEN: Phrases = (
+    r"\btoken (?:has |is |was )?(?:been )?(?:expired|invalid|revoked)",
+    r"\b(?:auth|oauth|jwt|csrf|access|bearer|refresh|session|api) ?tokens?\b",
+)
 
 ELSEWHERE: Phrases = (
     r"\b(?:pass(?:word|phrase)|file ?name|argument list|record layer)\b[^.;]{0,30} too long",
@@ -141,9 +94,13 @@ ELSEWHERE: Phrases = (
     "request (?:uri|url|header)",
     "header fields?",
     "(?:uri|url) too long",
+    "context manager",
     "vocab",
     "token ids?",
     "cache key",
+    r"\blength less than or equal to \d{1,4}\b(?![\d.]\d)",
+    r"at most \d{1,4} characters",
+    r"\b(?!messages\b|inputs?\b)\w+\W+array too long",
     r"string(?: is)? too long\W.{0,60}max(?:imum)?(?: length)?(?: of)? \d{1,4}\b(?![\d.]\d)",
     r"(?:\bname|\bid|description|title|tags?|metadata|sequences?|schema)\W{1,3}string",
 )
@@ -154,12 +111,21 @@ MEDIA: Phrases = (
     "image (?:dimensions?|size|exceeds)",
     r"images?(?: \w+){0,3} (?:pixels|resolution)",
     "many image requests?",
-    "too many (?:images|documents|files|attachments)",
-    "(?:images|documents) exceed",
+    "too (?:many|much) (?:images|documents|files|attachments|media|pages)",
+    f"{MEDIUM} exceed",
     "pdf pages",
     r"image(?: \w+){0,4} too (?:large|big)",
-    r"(?:maximum|at most|more than) (?:of )?\d{1,4} (?:images|documents|pdf)",
 )
+
+MEDIA_COUNT: Phrases = (
+    rf"(?:max(?:imum)?|at most|more than|up to|no more|limit|only)(?: (?:of|is|are|than))?"
+    rf" \d{{1,4}} (?:\w+ )?{MEDIUM}",
+    rf"(?:number|count) of (?:\w+ )?{MEDIUM}",
+    rf"\d{{1,5}} (?:\w+ )?{MEDIUM}\W{{1,4}}\d{{1,4}}\b",
+    rf"\d{{1,5}} {MEDIUM}[^.;]{{0,40}}(?:allow|max|limit|support|exceed)",
+    f"{MEDIUM} must be (?:less|smaller|under|below|at most)",
+)
+"""How many there are and may be, in a text that counts no tokens."""
 
 BELOW_ONE: Phrases = (
     rf"{MAX_TOKENS} must be (?:at least|greater than|>=?) \d[^-\d]{{0,12}}(-\d{{1,9}}|0)\b",
@@ -171,7 +137,7 @@ OUTPUT_CAP: Phrases = (
     rf"{MAX_TOKENS}\W{{1,4}}\d{{1,9}} ?> ?\d",
     rf"{MAX_TOKENS}(?: \w+){{0,4}} \d{{1,9}} ?> ?\d",
     rf"{MAX_TOKENS}[^.;]{{0,60}}too (?:large|high|big)",
-    rf"{MAX_TOKENS}[^.;]{{0,60}}(?:at most|less than or equal|<=|≤)",
+    rf"{MAX_TOKENS}[^.;]{{0,60}}(?:at most|less (?:than )?or equal|<=|≤)",
     rf"{MAX_TOKENS}[^.;]{{0,60}}(?:valid range|supported range|maximum value)",
     rf"{MAX_TOKENS}[^.;]{{0,60}}exceeds? the (?:\w+ )?(?:model|maximum|limit)",
     r"maximum (?:allowed )?(?:number of )?(?:output|completion) tokens (?:for|of|allowed)",
@@ -186,15 +152,17 @@ COUNTS_INPUT: Phrases = (
     "inputs? (?:tokens|length)",
     "prompt",
     "messages",
-    r"inputs? (?:\+|plus|and)",
+    r"inputs? (?:\+|plus|and) (?!try)",
 )
 """Signs that a limit on output is really one on input and output."""
 
 CONTEXT: Phrases = (
+    rf"{MAX_TOKENS} of \d{{4,9}} exceeded",
     "context ?(?:length|window|size|limit|budget|overflow)",
     "(?:model|max(?:imum)?) context",
     r"context (?:\w+ ){0,2}full\b",
     "no (?:room|space)(?: left)? in (?:the )?context",
+    r"remaining context \D{0,6}0\b",
     r"context (?:\w+ ){0,3}(?:exceed|overflow|too (?:long|large))",
     rf"{SUBJECT} (?:(?!id\b|name\b)\w+ )?too long",
 )
@@ -223,6 +191,8 @@ OVER: Phrases = (
     "maximum",
     "at most",
     r"full\b",
+    "(?:whole|entire|all of the) context",
+    r"remaining \D{0,20}0\b",
     "no (?:room|space)",
 )
 
@@ -237,13 +207,12 @@ TOO_LONG: Phrases = (
     "too many (?:input |prompt )?tokens",
 )
 
-TOO_MANY_MESSAGES: Phrases = (r"messages\W+array too long", "too many messages")
-"""Cured like too long an input, but its figures are no tokens."""
-
-TOO_LONG_IN_CHINESE: Phrases = (
-    "(?:上下文|输入|提示词?|内容).{0,12}(?:过长|超过|超出|超长)",
-    "(?:超过|超出).{0,12}(?:上下文|长度|tokens?)",
+TOO_MANY_MESSAGES: Phrases = (
+    r"(?:messages|inputs?)\W+array too long",
+    "too many messages",
+    "number of messages (?:is|are) too",
 )
+"""Cured like too long an input, but its figures are no tokens."""
 
 REDUCE: Phrases = (
     "(?:reduce|shorten|decrease|trim)(?: (?:the|your|length|size|number|of|in|tokens?)){0,6} "
@@ -251,7 +220,7 @@ REDUCE: Phrases = (
 )
 
 TOKENS: Phrases = (r"tokens?\b",)
-TOPIC: Phrases = (*TOKENS, r"(?:prompt|inputs?|conversation|context|history)\b")
+TOPIC: Phrases = (*TOKENS, "sequence length", r"(?:prompt|inputs?|conversation|context|history)\b")
 BOUND: Phrases = (
     "limit",
     "max",
@@ -268,13 +237,20 @@ BOUND: Phrases = (
     "≤",
 )
 
+WIRE: Phrases = ("received message larger than max",)
+"""A message of the transport, of which the size is bytes though no word says so."""
+
 BYTES: Phrases = (
     rf"{BODY}(?: \w+){{0,4}} too (?:large|long|big)",
     rf"{BODY}(?: \w+){{0,4}} exceed(?:s|ed)?(?: \w+){{0,5}} (?:size|limit|bytes)",
     rf"(?:exceed\w*|maximum|max)(?: \w+){{0,3}} {BODY}(?: \w+)? (?:size|length)",
     rf"{BODY}[^;]{{0,80}}(?:limit|max|allowed|larger|bigger)[^;]{{0,40}}\d bytes",
+    r"(?:payload|body|request) (?:size|length) \d{5,12} exceeds? \d{5,12}",
     "member must have length",
     r"\d bytes ?>",
+    r"exceed[^.;]{0,40}\d bytes",
+    r"\bbytes\W{1,3}\d{4,12} ?>",
+    r"(?:smaller|less|fewer|under|below) than \d{4,12} bytes",
     "string above max length",
 )
 
@@ -291,110 +267,3 @@ VALIDATION: Phrases = (
     "unsupported|not supported|unexpected|required",
 )
 """Faults of a request that have nothing to do with its size."""
-
-# ── what a number is ─────────────────────────────────────────────────────────
-
-NO_SIZE_AFTER: Phrases = (
-    r" ?(?:pixels?|px|characters?|chars?|images?|pages?|files?|ms|milliseconds?|s|secs?)\b",
-    r" ?(?:seconds?|min|minutes?|hours?|days?|requests?|retries|attempts?|tools?)\b",
-)
-BYTES_AFTER: Phrases = (r" ?bytes?\b",)
-STATUS_BEFORE: Phrases = (
-    r"(?:argument|exception|exhausted|upstream|returned|responded(?: with)?)\W{1,3}$",
-    r"(?:code|status|http(?:/[\d.]{1,3})?|error)\W{0,3}$",
-)
-STATUS_AFTER: Phrases = (
-    r" (?:rate|status|error|invalid|resource exhausted|function payload|too many|bad|forbidden)",
-    r" (?:payload|request entity|gateway|internal|[-{<])",
-)
-NEXT_KEY: Phrases = (r"(?: tokens?)? ?[:=] ?\d", r" \d")
-"""A word after a number that belongs to the next number: `120000 output=20000`."""
-ID_BEFORE: Phrases = (r"\b(?:id|line|port|version|organization|org)\W{0,3}$",)
-
-_TOKENS = r"[ ()]{0,3}(?:tokens? ?)?[(]?"
-
-OUT_AFTER: Phrases = (
-    rf"{_TOKENS}(?:(?:of|in|for|from|as) )?(?:(?:the|your) )?"
-    rf"(?:{MAX_TOKENS}|output|completion|generation|response|reply)",
-)
-INPUT_AFTER: Phrases = (
-    rf"{_TOKENS}(?:(?:of|in|from|for) )?(?:(?:the|your) )?(?:(?:text|image|tool|system) )?"
-    r"(?:inputs?|prompt|messages|functions|tools|tool definitions|schemas?)\b",
-)
-GAP_AFTER: Phrases = (r" (?:tokens? )?(?:too (?:many|long|large)|over\b|above\b|beyond\b)",)
-ASKED_AFTER: Phrases = (
-    r" (?:tokens? )?(?:out )?of (?=\d|limit)",
-    " (?:tokens? )?(?:were |was |are )?(?:given|sent|requested|provided|used|received|submitted)",
-)
-LIMIT_AFTER: Phrases = (
-    rf"{_TOKENS}(?:max(?:imum)?\b|limit\b|allowed|window|capacity|available|at most|or fewer)",
-    rf"{_TOKENS}context\b(?: (?:window|length|size|limit))?",
-)
-
-GAP_BEFORE: Phrases = (r"\bby(?: about| at least| approximately| roughly)?[ :(]{0,2}$",)
-LIMIT_JUST_BEFORE: Phrases = (
-    "(?:at most|up to|no more than|max(?:imum)?|limit|<=|≤|>=?|less than or equal to|allow(?:s|ed)?"
-    "|supports?)(?: (?:of|is|to|was|at|only))?[ :=(]{0,3}$",
-)
-INPUT_JUST_BEFORE: Phrases = (
-    r"(?<!max )(?<!imum )(?<!model )(?<!allowed )"
-    "(?:conversation|(?:prompt|inputs?|messages?)(?: length| size)?)"
-    "(?: tokens?)?(?: (?:of|is|has|at))?[ :=(]{0,3}$",
-)
-AT_LEAST_BEFORE: Phrases = ("at least[ :(]{0,2}$", "keep the first $")
-
-ASKED: Phrases = (
-    r"(?:inputs?|prompt|messages)(?: \w+){0,2} (?:and|plus|\+) (?:\w+ ){0,3}"
-    rf"(?:{MAX_TOKENS}|output tokens)",
-    r"request(?:s|ed|ing)?\b",
-    "result(?:s|ed)? in",
-    r"contain(?:s|ed|ing)?\b",
-    r"ha[sd]\b",
-    r"have\b",
-    r"got\b",
-    r"given\b",
-    r"actual\b",
-    r"used?\b",
-    r"uses\b",
-    "received",
-    r"sent\b",
-    "submitted",
-    "provided",
-    r"total\b",
-    "n prompt tokens",
-    "n keep",
-    r"first\b",
-    r"current(?:ly)?\b",
-    r"count\b",
-    "expected",
-)
-LIMIT: Phrases = (
-    r"max(?:imum)? (?:output|completion)\b(?! tokens)",
-    r"max(?:imum)?(?: (?!new\b|output\b|completion\b)\w+){0,4} "
-    r"(?:size|length|limit|number|count|window|(?<!max )(?<!imum )tokens)\b",
-    r"max(?:imum)?\b(?! (?:new |output |completion )?tokens)",
-    r"(?:limit(?:ed)?|window)(?: (?:for|of|on) (?:this|the|your|each|an?|any) \w+){0,2}\b",
-    "at most",
-    "up to",
-    r"only\b",
-    r"allow(?:ed|s)?\b",
-    r"support(?:s|ed)?\b",
-    r"range\b",
-    "context (?:size|length)",
-    "between",
-    "tops out|maxes out",
-    r"exceed(?:s|ed|ing)?\b(?!,)",
-    "(?:less|fewer|longer|larger|more|greater|bigger) than",
-    "<=|≤|>=?",
-    "too (?:large|long|big) for",
-    "capacity",
-    r"\bcap\b",
-    r"\bfit(?:s|ting)?\b",
-    r"(?:holds?|handles?|takes?)\b",
-    "beyond",
-    "above",
-    r"over\b",
-    "available",
-)
-OUT: Phrases = (MAX_TOKENS, "completion", r"output\b", r"generat\w{1,5}")
-PROMPT: Phrases = (r"prompt|inputs?\b|messages?|conversation|context|history|text\b|query",)
