@@ -72,9 +72,22 @@ class Replica:
             return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
         return 0.0
 
+    @property
+    def busy_seconds(self) -> float:
+        """The processor time it took so far."""
+        return busy_seconds(self.process.pid)
+
     def end(self) -> None:
         self.process.terminate()
         self.process.wait(timeout=30)
+
+
+def busy_seconds(process_id: int) -> float:
+    """The processor time of a process and its ended children; 0 where this machine doesn't tell."""
+    with suppress(OSError):
+        told = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
 
 
 async def balance(ports: list[int]) -> asyncio.Server:
@@ -218,23 +231,42 @@ async def missing(url: str, measured: Measured) -> tuple[int, int]:
     return lost, doubled
 
 
+@dataclass(frozen=True)
+class Database:
+    """Where the sessions are kept."""
+
+    url: str
+    home: Path | None = None
+    """Of the server, where it is one."""
+
+    @property
+    def busy_seconds(self) -> float:
+        """The processor time of the server and of those that serve its connections."""
+        with suppress(OSError):
+            if self.home:
+                first = (self.home / "data" / "postmaster.pid").read_text().split()[0]
+                others = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+                return sum(busy_seconds(int(each)) for each in (first, *others))
+        return 0.0
+
+
 @contextmanager
-def database(kind: str) -> Iterator[str]:
+def database(kind: str) -> Iterator[Database]:
     if kind == "sqlite":
         with tempfile.TemporaryDirectory() as directory:
-            yield f"sqlite:///{directory}/s.db"
+            yield Database(f"sqlite:///{directory}/s.db")
         return
     programs = binaries()
     if programs is None:
         sys.exit("PostgreSQL's programs are not on this machine.")
     cluster = Cluster.start_in(programs)
     try:
-        yield cluster.new_database()
+        yield Database(cluster.new_database(), cluster.home)
     finally:
         cluster.remove()
 
 
-def show(asked: argparse.Namespace, measured: Measured, memory: str, kept: tuple[int, int]) -> None:
+def show(asked: argparse.Namespace, measured: Measured, kept: tuple[int, int]) -> None:
     calls = sum(map(len, measured.seconds.values()))
     table = Table(
         title=f"{asked.agents} agents, {asked.replicas} replicas, {asked.store}, "
@@ -249,28 +281,39 @@ def show(asked: argparse.Namespace, measured: Measured, memory: str, kept: tuple
     console = Console()
     console.print(table)
     console.print(f"errors {sum(measured.errors.values())} {dict(measured.errors.most_common(3))}")
-    console.print(f"acknowledged messages lost {kept[0]}, doubled {kept[1]}; memory MB {memory}")
+    console.print(f"acknowledged messages lost {kept[0]}, doubled {kept[1]}")
+
+
+def busy(replicas: list[Replica], store: Database) -> dict[str, float]:
+    """The processor seconds taken so far, by whom."""
+    return {
+        "replicas": sum(replica.busy_seconds for replica in replicas),
+        "database": store.busy_seconds,
+        "agents and balancer": time.process_time(),
+    }
 
 
 def main() -> None:
-    told = argparse.ArgumentParser(description=__doc__)
-    told.add_argument("--replicas", type=int, default=4)
-    told.add_argument("--agents", type=int, default=200)
-    told.add_argument("--seconds", type=float, default=60.0)
-    told.add_argument("--think", type=float, default=2.0)
-    told.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
-    asked = told.parse_args()
-    with database(asked.store) as url:
-        replicas = [Replica.start(url) for _ in range(asked.replicas)]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--replicas", type=int, default=4)
+    parser.add_argument("--agents", type=int, default=200)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--think", type=float, default=2.0)
+    parser.add_argument("--store", choices=["postgres", "sqlite"], default="postgres")
+    asked = parser.parse_args()
+    with database(asked.store) as store:
+        replicas = [Replica.start(store.url) for _ in range(asked.replicas)]
         try:
-            before = [replica.megabytes for replica in replicas]
+            memory, taken = [r.megabytes for r in replicas], busy(replicas, store)
             measured = asyncio.run(play(replicas, asked.agents, asked.seconds, asked.think))
-            after = [replica.megabytes for replica in replicas]
+            grown = list(zip(memory, (r.megabytes for r in replicas), strict=True))
+            seconds = {who: after - taken[who] for who, after in busy(replicas, store).items()}
         finally:
             for replica in replicas:
                 replica.end()
-        memory = ", ".join(f"{a:.0f}→{b:.0f}" for a, b in zip(before, after, strict=True))
-        show(asked, measured, memory, asyncio.run(missing(url, measured)))
+        show(asked, measured, asyncio.run(missing(store.url, measured)))
+    told = ", ".join(f"{before:.0f}→{after:.0f}" for before, after in grown)
+    print(f"memory MB {told}; processor seconds", {k: round(v, 1) for k, v in seconds.items()})
 
 
 if __name__ == "__main__":
