@@ -9,6 +9,7 @@ ContextServerError
 ├── SessionNotFound
 ├── SessionRequired       no session was named and none can be guessed
 ├── VersionConflict       the session moved on since the version the caller saw
+├── AlreadyAppended       an append with this key was applied before; nothing was appended
 ├── CatalogMissing        tool definitions were deleted before the entry that names them came
 ├── MemoryConflict        the session memory was written since the version the caller saw
 ├── ReferenceNotFound
@@ -106,6 +107,17 @@ class VersionConflict(ContextServerError):
             "written. Read its status and try again with that version."
         )
         self.session_id, self.expected, self.actual = session_id, expected, actual
+
+
+class AlreadyAppended(ContextServerError):
+    """What the first append with this key came to is kept as its receipt."""
+
+    def __init__(self, session_id: str, key: str) -> None:
+        super().__init__(
+            f"An append with the key {brief(key)} was applied to session {session_id!r} before; "
+            "nothing was appended."
+        )
+        self.session_id, self.key = session_id, key
 
 
 class CatalogMissing(ContextServerError):

@@ -97,8 +97,9 @@ class SessionStore(Protocol):
         """Append at `version`, all or nothing, durably; return the new version.
 
         The receipt is kept with the entries. Raises `SessionNotFound`, or
-        `VersionConflict` where the session moved on, or `CatalogMissing` where an entry
-        names definitions that the store has no longer.
+        `VersionConflict` where the session moved on, or `AlreadyAppended` where there is a
+        receipt under that key, or `CatalogMissing` where an entry names definitions that
+        the store has no longer.
         """
         ...
 

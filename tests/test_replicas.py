@@ -1,5 +1,6 @@
 """Several servers over one store: appends that come twice, and compactions that meet."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import count
 
@@ -58,6 +59,53 @@ async def test_an_append_that_comes_again_is_applied_once_and_answered_the_same(
     again, second = await other.append("s", "", MESSAGES, key="k1")
     assert second == replace(first, entries=(), applied_at=live.session.version)
     assert len(again.session.view) == len(live.session.view) + 1
+
+
+class _Asked(MemoryStore):
+    """Counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = Counter()
+
+    async def read(self, session_id, **options):
+        self.asked["read"] += 1
+        return await super().read(session_id, **options)
+
+    async def receipt(self, session_id, key):
+        self.asked["receipt"] += 1
+        return await super().receipt(session_id, key)
+
+
+async def test_an_append_asks_the_store_once_for_the_session_and_never_for_a_receipt():
+    store = _Asked()
+    async with Client(build_server(replica(store, "a"))) as client:
+        await answer(client, "session_open", session_id="s", model="claude-sonnet-4-5")
+        said = [{"role": "user", "content": "hi"}]
+        given = {"session_id": "s", "messages": said, "idempotency_key": "k"}
+        store.asked.clear()
+        first = await answer(client, "append_messages", **given)
+        assert store.asked == {"read": 1}
+        assert await answer(client, "append_messages", **given) == first
+        assert store.asked["receipt"] == 1
+
+
+async def test_a_session_that_was_seen_is_read_again_where_another_server_wrote_to_it(replicas):
+    one, other = replicas
+    seen = await one.load("s", "")
+    await other.append("s", "", (user("from elsewhere"),))
+    live, _ = await one.append("s", "", (user("from here"),), seen=seen)
+    assert [m.content for m in live.session.view] == ["from elsewhere", "from here"]
+
+
+async def test_what_is_known_or_refused_meanwhile_is_answered_by_its_receipt(replicas):
+    one, other = replicas
+    named = (user("named", id="x"),)
+    _, first = await one.append("s", "", named, key="k")
+    _, again = await other.append("s", "", named, key="k")
+    assert again == replace(first, entries=(), applied_at=again.applied_at)
+    with pytest.raises(InvalidInput, match="another message"):
+        await other.append("s", "", (user("other", id="x"),), key="l")
 
 
 async def test_the_same_append_at_two_servers_at_once_is_applied_once(replicas):

@@ -33,7 +33,9 @@ from mcp_context_server.core.stages.spill import spill_appended
 from mcp_context_server.core.stages.turn import Moment
 from mcp_context_server.core.toolsearch.deferral import AUTO, SearchMode
 from mcp_context_server.errors import (
+    AlreadyAppended,
     CatalogMissing,
+    InvalidInput,
     SessionNotFound,
     TranscriptUnreadable,
     VersionConflict,
@@ -139,14 +141,16 @@ class ContextService:
         parent = None
         if opening.parent_id is not None:
             parent = await self.load(opening.parent_id, opening.principal)
-        created = await self.store.create(self._record(session_id, opening))
+        record, live = self._record(session_id, opening), None
+        created = await self.store.create(record)
         if created:
             self.changes.announce(opening.principal, session_id, ALL)
+            live = await self._keep(None, Stored(record, 0, ()))
         told = opening.configure.model_copy(update={"at": self.now()})
         if opening.configure.model_dump(exclude_none=True, exclude={"type"}):
-            live = await self.write(session_id, opening.principal, _just(told))
+            live = await self.write(session_id, opening.principal, _just(told), seen=live)
         else:
-            live = await self.load(session_id, opening.principal)
+            live = live or await self.load(session_id, opening.principal)
         if created and parent is not None and opening.kind == "main":
             live = await self._taken_over(live, parent)
         return await self._started(live) if created else live, created
@@ -225,16 +229,19 @@ class ContextService:
         *,
         expected_version: int | None = None,
         receipt: Callable[[int], Receipt] | None = None,
+        seen: Live | None = None,
     ) -> Live:
         """Append what `decide` makes of the session as it stands; nothing, if it makes nothing.
 
         Where another writer got in between, it is decided again on what stands then; with
         an `expected_version` that is a `VersionConflict` instead. `receipt` makes what is
-        kept with the entries, given the version after them.
+        kept with the entries, given the version after them. A session that was `seen` just
+        now is not read once more: the append finds out whether it stands there still.
         """
         async with self._locks.setdefault(session_id, anyio.Lock()):
             for attempt in range(WRITE_ATTEMPTS):
-                live = await self.load(session_id, principal)
+                known = self._newest(seen) if attempt == 0 and expected_version is None else None
+                live = known or await self.load(session_id, principal)
                 version = live.session.version
                 if expected_version is not None and version != expected_version:
                     raise VersionConflict(session_id, expected_version, version)
@@ -251,6 +258,13 @@ class ContextService:
                 else:
                     return await self._appended(live, entries)
         raise AssertionError  # the loop returns or raises
+
+    def _newest(self, seen: Live | None) -> Live | None:
+        """A session that was seen, with what this process has written to it since."""
+        kept = self._kept.get(seen.record.session_id) if seen else None
+        if seen is None or kept is None or kept.record != seen.record:
+            return None
+        return kept if kept.session.version >= seen.session.version else None
 
     async def follow(self, live: Live) -> Live:
         """The session with what its host's transcript has told since the last look."""
@@ -277,20 +291,19 @@ class ContextService:
         usage: Mapping[str, Any] | None = None,
         expected_version: int | None = None,
         key: str = "",
+        seen: Live | None = None,
     ) -> tuple[Live, Intake]:
         """Append messages, mended where they are not legal; those known already are passed over.
 
         Oversized results are spilled at once: nothing of them was sent or cached yet. With a
         `key` the same append is applied once, however often it comes, and answered the same.
+        Most come once, so the receipt of an earlier one is looked for where this one fails.
         """
         refuse_doubles(messages)
         intake, digest = Intake((), ()), digest_of(messages, usage) if key else ""
 
         async def decide(live: Live) -> Sequence[Entry]:
             nonlocal intake
-            if key and (answer := await self.store.receipt(session_id, key)) is not None:
-                intake = redeemed(key, digest, answer)
-                return ()
             intake = await intake_of(self.store, live, messages, usage)
             fresh, now = intake.entries, self.moment()
             edits = await aside(len(fresh), spill_appended, live.session, fresh, now)
@@ -307,16 +320,23 @@ class ContextService:
                 decide,
                 expected_version=expected_version,
                 receipt=receipt if key else None,
+                seen=seen,
             )
-        except VersionConflict:
-            live = await self.load(session_id, principal)
-            answer = await self.store.receipt(session_id, key) if key else None
-            if answer is None:
+            again = None if intake.entries else await self._repeated(session_id, key, digest)
+        except (AlreadyAppended, InvalidInput, VersionConflict):
+            again = await self._repeated(session_id, key, digest)
+            if again is None:
                 raise
-            intake = redeemed(key, digest, answer)
+            live = await self.load(session_id, principal)
+        intake = again or intake
         _tell_of_spills(session_id, intake.entries)
         await aside(len(intake.entries), _read_ahead, intake.entries, live.session.policy)
         return live, intake
+
+    async def _repeated(self, session_id: str, key: str, digest: str) -> Intake | None:
+        """What an earlier append with this key came to; None where there was none."""
+        answer = await self.store.receipt(session_id, key) if key else None
+        return None if answer is None else redeemed(key, digest, answer)
 
     async def recall(self, live: Live, wanted: Wanted) -> Recalled:
         """An original in pages, or the places where words occur. Raises `ReferenceNotFound`."""

@@ -129,7 +129,7 @@ async def _planned(service: ContextService, live: Live, asked: Preparing) -> tup
         mended = await aside(work, _mends, service, record.session_id, session, asked)
         return (*planned.edits, *(mended or await _unbound(service, current, planned)))
 
-    live = await service.write(record.session_id, record.principal, decide)
+    live = await service.write(record.session_id, record.principal, decide, seen=live)
     assert planned is not None
     for done in planned.applied:
         emit(done.stage, session_id=record.session_id, tokens_freed=done.tokens_freed)

@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 
 from mcp_context_server.core.edits import Entry, references_of
 from mcp_context_server.core.toolsearch.catalog import Definition
-from mcp_context_server.errors import CatalogMissing, SessionNotFound, VersionConflict
+from mcp_context_server.errors import (
+    AlreadyAppended,
+    CatalogMissing,
+    SessionNotFound,
+    VersionConflict,
+)
 from mcp_context_server.ports import (
     Checkpoint,
     Holding,
@@ -67,6 +72,8 @@ class MemoryStore:
         kept = self._kept(session_id)
         if len(kept.entries) != version:
             raise VersionConflict(session_id, version, len(kept.entries))
+        if receipt is not None and receipt.key in kept.receipts:
+            raise AlreadyAppended(session_id, receipt.key)
         if not self._catalogs.keys() >= (named := set(digests_of(entries))):
             raise CatalogMissing(session_id)
         kept.catalogs |= named

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 CHANNEL = "mcp_context_changes"
 LISTEN = "LISTEN mcp_context_changes"
 
-GATHER_SECONDS = 0.03
+GATHER_SECONDS = 0.1
 """How long notices are gathered before they go out."""
 
 PAYLOAD_BYTES = 7_000

@@ -25,12 +25,14 @@ from psycopg.errors import (
     InvalidCatalogName,
     InvalidPassword,
     SerializationFailure,
+    UniqueViolation,
 )
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from mcp_context_server.core.edits import Entry, entry_type, references_of
 from mcp_context_server.core.toolsearch.catalog import Definition
 from mcp_context_server.errors import (
+    AlreadyAppended,
     CatalogMissing,
     SessionNotFound,
     StoreUnavailable,
@@ -396,10 +398,12 @@ async def _append(db: Connection, told: Mapping[str, Any]) -> tuple[int, str]:
     after = told["version"] + told["count"]
     try:
         cursor = await db.execute(_APPEND, told)
-    except ForeignKeyViolation as error:
-        if error.diag.constraint_name != "catalog_is_there":
-            raise
-        raise CatalogMissing(told["session_id"]) from error
+    except (ForeignKeyViolation, UniqueViolation) as error:
+        if error.diag.constraint_name == "catalog_is_there":
+            raise CatalogMissing(told["session_id"]) from error
+        if error.diag.table_name == "receipts":
+            raise AlreadyAppended(told["session_id"], told["key"]) from error
+        raise
     moved = await cursor.fetchone()
     if moved is not None:
         return after, moved[0]

@@ -30,6 +30,7 @@ import anyio.to_thread
 from mcp_context_server.core.edits import Entry, entry_type, references_of
 from mcp_context_server.core.toolsearch.catalog import Definition
 from mcp_context_server.errors import (
+    AlreadyAppended,
     CatalogMissing,
     SessionNotFound,
     StoreUnavailable,
@@ -349,13 +350,12 @@ def _append(db: sqlite3.Connection, rows: _Rows, receipt: Receipt | None) -> int
         _, actual = _record(db, rows.session_id)
         if actual != rows.version:
             raise VersionConflict(rows.session_id, rows.version, actual)
+        if receipt is not None:
+            _keep_receipt(db, rows.session_id, receipt)
         _use_catalogs(db, rows.session_id, rows.digests)
         db.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows.entries)
         db.executemany("INSERT OR IGNORE INTO originals VALUES (?, ?, ?)", rows.originals)
         add_passages(db, rows.session_id, rows.passages)
-        if receipt is not None:
-            kept = (rows.session_id, key_of(receipt.key), receipt.answer)
-            db.execute("INSERT INTO receipts VALUES (?, ?, ?)", kept)
         db.execute(
             f"UPDATE sessions SET version = ?, size_bytes = size_bytes + ?, updated_at = {_NOW}"
             " WHERE session_id = ?",
@@ -373,6 +373,13 @@ def _use_catalogs(db: sqlite3.Connection, session_id: str, digests: Sequence[str
         if found is None:
             raise CatalogMissing(session_id)
         db.execute("INSERT OR IGNORE INTO catalog_uses VALUES (?, ?)", (session_id, digest))
+
+
+def _keep_receipt(db: sqlite3.Connection, session_id: str, receipt: Receipt) -> None:
+    """Keep the receipt of an append. Raises `AlreadyAppended`."""
+    kept = (session_id, key_of(receipt.key), receipt.answer)
+    if db.execute("INSERT OR IGNORE INTO receipts VALUES (?, ?, ?)", kept).rowcount == 0:
+        raise AlreadyAppended(session_id, receipt.key)
 
 
 def _receipt(db: sqlite3.Connection, session_id: str, key: str) -> str | None:

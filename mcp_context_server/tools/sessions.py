@@ -96,6 +96,7 @@ async def append_messages(
         usage=usage,
         expected_version=expected_version,
         key=idempotency_key or key_in(call_of(ctx, session_id).meta),
+        seen=live,
     )
     live, intake = await telling(
         progress_to(ctx), f"taking in {len(messages):,} messages", appending

@@ -15,6 +15,7 @@ from mcp_context_server.core.edits import (
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.recall import query_words
 from mcp_context_server.errors import (
+    AlreadyAppended,
     CatalogMissing,
     InvalidInput,
     SessionNotFound,
@@ -281,6 +282,14 @@ async def test_a_receipt_is_kept_with_its_append(store):
     with pytest.raises(VersionConflict):
         await store.append("s", conversation("u:hi"), version=0, receipt=Receipt("l", "{}"))
     assert await store.receipt("s", "l") is None
+
+
+async def test_an_append_under_a_used_key_is_refused_whole(store):
+    await store.append("s", conversation("u:hi"), version=0, receipt=Receipt("k", "{}"))
+    with pytest.raises(AlreadyAppended):
+        await store.append("s", conversation("u:ho"), version=1, receipt=Receipt("k", "[]"))
+    assert (await store.read("s")).version == 1
+    assert await store.receipt("s", "k") == "{}"
 
 
 # ── search ───────────────────────────────────────────────────────────────────
