@@ -59,6 +59,39 @@ async def test_a_file_of_another_format_is_read_in_that_format(host):
     assert not status.get("notes")
 
 
+WHOLE = json.dumps(
+    {"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yo"}]}
+).encode()
+
+
+async def test_a_file_that_is_rewritten_in_full_was_emptied_where_it_is_found_empty_twice(tmp_path):
+    path = tmp_path / "chat.json"
+    path.write_bytes(WHOLE)
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", transcript=str(path))
+        told = []
+        for data in (None, b"", None, WHOLE, b"", None, None):
+            if data is not None:
+                path.write_bytes(data)
+            status = await answer(client, "context_status")
+            told.append((status["messages"], bool(status.get("notes"))))
+    gone, kept = (0, True), (2, False)
+    assert told == [kept, kept, gone, kept, kept, gone, gone]
+
+
+async def test_a_file_that_is_found_empty_once_was_being_written(tmp_path):
+    path = tmp_path / "chat.json"
+    path.write_bytes(WHOLE)
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", transcript=str(path))
+        before = await answer(client, "context_status")
+        for _ in range(3):
+            path.write_bytes(b"")
+            assert (await answer(client, "context_status"))["messages"] == 2
+            path.write_bytes(WHOLE)
+        assert await answer(client, "context_status") == before
+
+
 def test_what_a_conversation_went_back_from_counts_no_more():
     view = (user("first " * 500, id="u1"), assistant("one", id="a1"), user("last " * 900, id="u2"))
     session, kept = session_of(view), session_of(view[:2])

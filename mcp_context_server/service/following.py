@@ -43,8 +43,9 @@ class Following:
         if not path:
             return True
         tail = self._tails.get(session_id)
-        known = tail is not None and _is_at(tail.follower, session.follow)
-        return known and tail is not None and tail.stamp == _stamp(path)
+        if tail is None or tail.follower.is_waiting or not _is_at(tail.follower, session.follow):
+            return False
+        return tail.stamp == _stamp(path)
 
     async def news(self, session_id: str, session: Session) -> Sequence[Entry]:
         """The entries that bring a session up to date. Raises `TranscriptUnreadable`."""
@@ -55,7 +56,7 @@ class Following:
         mark = tail.follower.mark()
         if mark is None or not events:
             return ()
-        fresh = await self._unknown(session_id, events)
+        fresh = await self._unknown(session_id, session, events)
         entries = EntryWriter(session).add_all(fresh)
         calls = {c for entry in entries if isinstance(entry, Message) for c in entry.calls}
         taken = await self.store.find(session_id, calls)
@@ -93,12 +94,14 @@ class Following:
             self._tails[session_id] = tail
         return tail
 
-    async def _unknown(self, session_id: str, events: Sequence[Event]) -> Sequence[Event]:
+    async def _unknown(
+        self, session_id: str, session: Session, events: Sequence[Event]
+    ) -> Sequence[Event]:
         """The events without messages that the session has.
 
         Where the conversation went back, messages that it has may be told again, and count.
         """
-        if any(isinstance(event, Restarted | Rewound) for event in events):
+        if not session.view or any(isinstance(event, Restarted | Rewound) for event in events):
             return events
         ids = [event.message.id for event in events if isinstance(event, Appended)]
         known = await self.store.find(session_id, ids)

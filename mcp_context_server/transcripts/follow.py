@@ -108,6 +108,11 @@ class Follower:
         """Where this follower has got to, once it knows what it reads."""
         return self._source.mark() if self._source is not None else self.bookmark
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the file was found empty: the next look tells whether it stays so."""
+        return isinstance(self._source, WholeSource) and self._source.is_waiting
+
     def is_unknown(self) -> bool:
         """Whether there is something to read, but nothing tells how."""
         return self.path.stat().st_size > 0 and self._format() is None
@@ -268,7 +273,11 @@ class LineSource:
 
 @dataclass(slots=True)
 class WholeSource:
-    """A file that its host rewrites in full each time."""
+    """A file that its host rewrites in full each time.
+
+    What can't be read is half written, most likely, and the next look will find it whole.
+    One that is empty at two looks in a row, and was not touched between them, was emptied.
+    """
 
     path: Path
     name: str
@@ -277,11 +286,20 @@ class WholeSource:
     _told: list[Event] = field(default_factory=list[Event])
     _stamp: tuple[int, int] | None = None
     _fault: str | None = None
+    _empty: tuple[int, int] | None = None
+    """The stamp of a file that was empty at the last look."""
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._fault is not None and self._empty is not None
 
     def news(self) -> Iterator[Event]:
         events = self._changed()
         if events is None:
             return
+        if self._empty and (self._told or self.bookmark):
+            self._told, self.bookmark = [], None
+            yield Restarted()
         yield from self._resume(events)
         told, self._told = self._told, events
         yield from difference(told, events)
@@ -308,12 +326,13 @@ class WholeSource:
             if stat.st_size > LARGEST_WHOLE_FILE_BYTES:
                 message = f"{str(self.path)!r} has more than {LARGEST_WHOLE_FILE_BYTES} bytes."
                 raise TranscriptUnreadable(message)
+            was_empty, self._empty = self._empty == stamp, None if stat.st_size else stamp
             with open_regular(self.path) as file:
-                events = list(self.parse(file.read(LARGEST_WHOLE_FILE_BYTES)))
+                data = file.read(LARGEST_WHOLE_FILE_BYTES)
+            events = [] if was_empty and not data else list(self.parse(data))
         except FileNotFoundError:
             return None
         except ValueError as error:
-            # Half written, most likely: the next look will find it whole.
             self._fault = str(error)
             return None
         self._stamp, self._fault = stamp, None
