@@ -21,17 +21,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parent.parent / "tests" / "transcripts"))
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "transcripts")]
 
-from claude import answer, boundary, lines, reply, summary, user
+from claude import answer, boundary, lines, reply, summary, user  # noqa: E402
 
-from mcp_context_server.core.rules import validate
-from mcp_context_server.core.tokens.usage import normalise_usage
-from mcp_context_server.errors import TranscriptUnreadable
-from mcp_context_server.inspection.reading import inspect, read_session
-from mcp_context_server.transcripts.base import Appended, Event, Rewound
-from mcp_context_server.transcripts.follow import Follower, read_events
-from mcp_context_server.transcripts.timeline import Timeline, timeline
+from mcp_context_server.core.rules import validate  # noqa: E402
+from mcp_context_server.core.tokens.usage import normalise_usage  # noqa: E402
+from mcp_context_server.errors import TranscriptUnreadable  # noqa: E402
+from mcp_context_server.inspection.reading import inspect, read_session  # noqa: E402
+from mcp_context_server.transcripts.base import Appended, Event, Rewound  # noqa: E402
+from mcp_context_server.transcripts.follow import Follower, read_events  # noqa: E402
+from mcp_context_server.transcripts.timeline import Timeline, timeline  # noqa: E402
 
 
 def files(paths: list[str]) -> Iterator[Path]:
