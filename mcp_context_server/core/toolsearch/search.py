@@ -53,6 +53,9 @@ class Words:
 
 Query = Select | Words
 
+PIECE_CHARS = 3
+"""A shorter piece of a name is in too many to mean one."""
+
 MISSES_TOLD = 3
 """For how many of the names that aren't there the nearest are told."""
 
@@ -255,7 +258,17 @@ def _matches(
     if words.required:
         return tuple(ranked)
     named = catalog.by_squashed_name.get(squash(words.text), ())
-    return tuple(dict.fromkeys((*named, *ranked)))
+    return tuple(dict.fromkeys((*named, *ranked))) or _names_with(catalog, squash(words.text))
+
+
+def _names_with(catalog: Catalog, piece: str) -> tuple[str, ...]:
+    """Tools with a piece of some length anywhere in their name; the shortest names first."""
+    if len(piece) < PIECE_CHARS:
+        return ()
+    found = (
+        name for form, names in catalog.by_squashed_name.items() if piece in form for name in names
+    )
+    return tuple(sorted(dict.fromkeys(found), key=len))
 
 
 def _answer(

@@ -17,6 +17,9 @@ from mcp_context_server.core.toolsearch.stemmer import stem
 LONGEST_RUN_CHARS = 40
 """Longer runs are encodings or noise, not words; the longest English words have under 35."""
 
+FOREIGN_STEM_CHARS = 5
+"""What counts of a word in another alphabet than the Latin: most endings lie behind it."""
+
 MOST_RUNS_KEPT = 1 << 15
 """How many runs' terms are kept; they take some 8 MB, the 10,000 of 3,000 tools 2."""
 
@@ -108,7 +111,7 @@ def _run_terms(run: str) -> tuple[str, ...]:
         return ()
     lower = run.lower()
     if run == lower:
-        return (stem(lower),)
+        return (stem(lower) if lower.isascii() else lower[:FOREIGN_STEM_CHARS],)
     whole, split = _ALL_TERMS[lower], _PART.findall(run)
     if run.isupper() or not split[1:]:
         return whole
