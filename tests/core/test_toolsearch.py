@@ -209,6 +209,13 @@ def test_a_tool_s_own_name_comes_before_better_scores():
     assert first(catalog(decoy, {"name": "mcp__x__who_am_i"}), "who am i") == "mcp__x__who_am_i"
 
 
+@pytest.mark.requirement("TOOL-2")
+def test_a_tool_s_own_name_comes_first_with_a_plus_too():
+    two = catalog({"name": "hotel_book"}, {"name": "hotel_booking"})
+    assert find(two, "+hotel_booking").matches == ("hotel_booking", "hotel_book")
+    assert find(two, "+booking +hotel").matches[0] == "hotel_book"
+
+
 def test_only_deferred_tools_are_ranked_but_any_may_be_named():
     office = catalog(*OFFICE)
     post = "mcp__slack__post_message"

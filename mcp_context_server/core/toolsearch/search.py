@@ -255,9 +255,9 @@ def _matches(
     if not squash(words.text):
         return ()
     ranked = index.rank(catalog, words, loaded)
-    if words.required:
-        return tuple(ranked)
     named = catalog.by_squashed_name.get(squash(words.text), ())
+    if words.required:
+        return tuple(dict.fromkeys((*(name for name in named if name in ranked), *ranked)))
     return tuple(dict.fromkeys((*named, *ranked))) or _names_with(catalog, squash(words.text))
 
 
