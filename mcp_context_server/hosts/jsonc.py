@@ -90,7 +90,8 @@ def remove(text: str, path: Sequence[str | int], *, comments: bool = True) -> st
     child = parent.children[place]
     comma = _comma(text, child.node.end)
     end = child.node.end if comma is None else comma + 1
-    start = _gap_start(text, child.start, end)
+    behind = parent.children[place - 1].node.end if place else parent.start + 1
+    start = _gap_start(text, behind, child.start, end)
     head = text[:start]
     if place and comma is None:
         earlier = _comma(text, parent.children[place - 1].node.end)
@@ -282,13 +283,14 @@ def _alone(text: str, parent: Node, piece: str, layout: _Layout, inside: str) ->
     return text[:open_end] + within + layout.newline + inside + piece + outside + text[close:]
 
 
-def _gap_start(text: str, start: int, end: int) -> int:
+def _gap_start(text: str, behind: int, start: int, end: int) -> int:
     """From where to cut a child that ends at `end`: with the blanks before it.
 
-    They stay where they part a line comment from what follows the child on its line.
+    They stay where they part a line comment from what follows the child on its line. Such
+    a comment stands behind the value before it; within that, `//` is text.
     """
     before = len(text[:start].rstrip())
-    line = text[text.rfind("\n", 0, before) + 1 : before]
+    line = text[max(behind, text.rfind("\n", 0, before) + 1) : before]
     follows = re.compile(r"[ \t]*[^ \t\r\n]").match(text, end)
     return start if "//" in line and follows else before
 

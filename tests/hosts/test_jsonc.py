@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_context_server.hosts import jsonc
@@ -72,6 +72,7 @@ def test_what_was_put_is_there_and_taking_it_out_gives_the_text_back(held, value
 
 
 @given(objects, st.lists(values, max_size=3), values, layouts)
+@example({}, [{"//": None}], 1, None)
 def test_what_was_appended_is_the_last_and_can_be_taken_out(held, items, value, indent):
     text = json.dumps({**held, "list": items}, indent=indent)
     after = jsonc.append(text, ("list",), value)
