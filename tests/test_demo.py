@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.record_demo import OVERHEAD_TOKENS, RECORDING, cues, nightly_log, record
-from mcp_context_server.core.messages import is_result, result_text, turn_starts, walk_blocks
+from mcp_context_server.core.messages import is_prompt, is_result, result_text, walk_blocks
 from mcp_context_server.core.rules import validate
 from mcp_context_server.demo import recording
 
@@ -68,7 +68,7 @@ def test_the_cache_is_read_while_it_is_warm_and_written_anew_after_a_pause():
 
 
 def test_a_person_speaks_seven_times_once_while_a_tool_runs():
-    spoken = [recording()[index] for index in turn_starts(recording())]
+    spoken = [message for message in recording() if is_prompt(message)]
     assert [len(message.results) for message in spoken] == [0, 0, 0, 3, 0, 0, 0]
 
 

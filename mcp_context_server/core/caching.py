@@ -83,20 +83,6 @@ def place_breakpoints(
     return tuple(Breakpoint(*place, ttl) for place in sorted(list(wanted)[:room]))
 
 
-def mark_breakpoints(
-    messages: Sequence[Message], breakpoints: Iterable[Breakpoint]
-) -> list[dict[str, Any]]:
-    """The messages as they are sent, marked at these places and nowhere else."""
-    marks: dict[Place, Ttl] = {(point.message, point.at): point.ttl for point in breakpoints}
-    marked = {message for message, _ in marks}
-    return [
-        {**message.wire(), "content": _remarked(message, number, marks)}
-        if number in marked or any("cache_control" in block for block in message.blocks)
-        else message.wire()
-        for number, message in enumerate(messages)
-    ]
-
-
 def first_difference(before: Sequence[Message], after: Sequence[Message]) -> Place | None:
     """The first block that was sent before and now differs; None where only new ones follow."""
     for number, (old, new) in enumerate(zip_longest(before, after)):
@@ -114,23 +100,6 @@ def _is_same(new: Block, old: Block) -> bool:
         return new is old or new == old
     except RecursionError:
         return False  # nested too deep to compare: taken for changed
-
-
-def readable_blocks(
-    written: Iterable[int], breakpoints: Iterable[int], unchanged: int, policy: Policy
-) -> int:
-    """How many leading blocks are read from the cache.
-
-    Blocks are counted over tools, system and messages together. `written` are the counts
-    at which earlier requests wrote an entry, `breakpoints` those of the present ones, and
-    `unchanged` the number of leading blocks that no edit touched. From each breakpoint the
-    API looks back over so many positions, itself included, for an entry.
-    """
-    entries = sorted((end for end in written if end <= unchanged), reverse=True)
-    points = list(breakpoints)
-    reach = policy.cache_lookback_blocks
-    hits = (end for end in entries if any(0 <= point - end < reach for point in points))
-    return next(hits, 0)
 
 
 def _marks(blocks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
@@ -165,20 +134,6 @@ def _can_be_marked(block: Block) -> bool:
     text = block.get("text")
     blank = block.get("type") == "text" and not (isinstance(text, str) and text.strip())
     return not blank and not is_thinking(block)
-
-
-def _remarked(message: Message, number: int, marks: Mapping[Place, Ttl]) -> list[Block]:
-    plain = (_unmarked(block) for block in message.blocks)
-    return [
-        _marked(block, marks[number, at]) if (number, at) in marks else block
-        for at, block in enumerate(plain)
-    ]
-
-
-def _unmarked(block: Block) -> Block:
-    if "cache_control" not in block:
-        return block
-    return {name: value for name, value in block.items() if name != "cache_control"}
 
 
 def _marked(block: Block, ttl: Ttl) -> Block:

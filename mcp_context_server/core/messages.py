@@ -206,11 +206,6 @@ def rounds(messages: Sequence[Message], cuts: Iterable[int] | None = None) -> li
     return [range(a, b) for a, b in zip(edges, [*edges[1:], len(messages)], strict=True)]
 
 
-def turn_starts(messages: Sequence[Message]) -> list[int]:
-    """Indexes of the messages that a person wrote: where turns begin."""
-    return [i for i, message in enumerate(messages) if is_prompt(message)]
-
-
 def is_prompt(message: Message) -> bool:
     """Whether a message is a person's: a user message with content that is not a result."""
     return (

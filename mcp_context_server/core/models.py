@@ -58,9 +58,7 @@ class Model:
     thinking_types: tuple[str, ...]
     """Values of `thinking.type` that it takes; empty where it doesn't think."""
     supports_context_management: bool
-    supports_compaction: bool
     supports_tool_reference: bool
-    supports_images: bool
     supports_1m_beta: bool
     cache: CacheTerms
     input_price: float | None = None

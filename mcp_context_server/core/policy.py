@@ -288,8 +288,6 @@ class Policy(BaseModel):
     """Most of one skill."""
     restored_skills_tokens: int = Field(default=25_000, ge=0)
     """Most that all restored skills may take."""
-    restored_notes_tokens: int = Field(default=5_000, ge=0)
-    """Most that the plan, the to-do list, running work and tools may take."""
     read_set_tokens: int = Field(default=1_500, ge=0)
     """Most that the list of files read and changed may take."""
     restored_fraction: float = Field(default=0.5, ge=0, lt=1)
@@ -314,8 +312,6 @@ class Policy(BaseModel):
     """A maximum output is not lowered below this; the input is made smaller instead."""
     output_floor_fraction: float = Field(default=3 / 32, ge=0, le=1)
     """The same as a share of the window, where that is less."""
-    blind_shrink_fraction: float = Field(default=0.55, gt=0, lt=1)
-    """What to shrink to, of the believed window, where an error names no figures."""
     remembered_refusals: int = Field(default=20, ge=1)
     """How many refused requests a session remembers, so as not to return them again."""
     silent_cut_fraction: float = Field(default=0.5, gt=0, lt=1)
@@ -332,8 +328,6 @@ class Policy(BaseModel):
     """On how many of the latest user messages a breakpoint goes, moving on each turn."""
     cache_ttl: Literal["5m", "1h"] = "5m"
     """How long the conversation's breakpoints last; the long one costs more to write."""
-    cache_lookback_blocks: int = Field(default=20, ge=1)
-    """Positions, the breakpoint's included, where the API looks for an earlier entry."""
     cache_requests_expected: int = Field(default=10, ge=1)
     """Requests still expected, over which clearing while the cache is warm must pay back."""
 

@@ -72,10 +72,6 @@ def uninstalled(text: str, *, before: str = "") -> str:
     return text
 
 
-def has_ours(text: str) -> bool:
-    return any(True for _ in _ours(text)) or _is_our_line(_read(text).get("statusLine"))
-
-
 def _with_hook(text: str, point: HookPoint, command: Command) -> str:
     wanted = command.shell("hook", point.command)
     for event, group, hook in _ours(text):

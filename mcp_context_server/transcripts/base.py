@@ -7,7 +7,7 @@ follower's business (`follow.py`).
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeGuard, cast
+from typing import Any, Protocol, cast
 
 from mcp_context_server.core.messages import Block, Message, Role
 
@@ -66,7 +66,6 @@ class Cleared:
     message_ids: tuple[str, ...] = ()
     trigger: str | None = None
     tokens_before: int | None = None
-    tokens_saved: int | None = None
     timestamp: str | None = None
 
 
@@ -94,7 +93,6 @@ class Described:
     session_id: str | None = None
     cwd: str | None = None
     model: str | None = None
-    host_version: str | None = None
     context_window: int | None = None
     system: str | None = None
     tools: tuple[Record, ...] | None = None
@@ -208,12 +206,6 @@ def kind_of(record: Mapping[str, Any], name: str = "type") -> str:
 def as_count(value: object) -> int | None:
     """The value as a number of tokens, if it can be one."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def is_text_list(value: object) -> TypeGuard[list[str]]:
-    return isinstance(value, list) and all(
-        isinstance(item, str) for item in cast("list[object]", value)
-    )
 
 
 def text_ids(value: object) -> tuple[str, ...]:

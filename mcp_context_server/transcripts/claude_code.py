@@ -249,7 +249,6 @@ def _cleared(record: Record) -> Cleared:
         message_ids=text_ids(metadata.get("clearedAttachmentUUIDs")),
         trigger=as_text(metadata.get("trigger")),
         tokens_before=as_count(metadata.get("preTokens")),
-        tokens_saved=as_count(metadata.get("tokensSaved")),
         timestamp=as_text(record.get("timestamp")),
     )
 
@@ -263,7 +262,6 @@ def _facts(record: Record) -> dict[str, str | None]:
     return {
         "session_id": as_text(record.get("sessionId")),
         "cwd": as_text(record.get("cwd")),
-        "host_version": as_text(record.get("version")),
         "model": None if model == SYNTHETIC_MODEL else model,
     }
 

@@ -104,7 +104,6 @@ class Codex:
                 yield from self._facts.tell(
                     session_id=as_text(payload.get("id")),
                     cwd=as_text(payload.get("cwd")),
-                    host_version=as_text(payload.get("cli_version")),
                     system=_system(payload),
                 )
             case "turn_context":

@@ -48,7 +48,6 @@ class _Export:
         yield Described(
             session_id=as_text(info.get("id")),
             cwd=as_text(info.get("directory")),
-            host_version=as_text(info.get("version")),
         )
         reverted = as_text(as_record(info.get("revert")).get("messageID"))
         for record in messages:

@@ -32,7 +32,7 @@ def parse(data: bytes) -> Sequence[Event]:
     trace = as_record(value)
     info = as_record(trace.get("info"))
     records = as_records(value) or _records(trace)
-    told = Described(model=_model(info), host_version=as_text(info.get("mini_version")))
+    told = Described(model=_model(info))
     messages = identified(_with_meta(to_messages([*prepared([*map(_plain, records)])])))
     return (*([told] if told != Described() else []), *appended(messages))
 

@@ -9,11 +9,10 @@ from mcp_context_server.core.caching import (
     Breakpoint,
     clearing_cost,
     first_difference,
-    mark_breakpoints,
     place_breakpoints,
-    readable_blocks,
     split_system,
 )
+from mcp_context_server.core.messages import Message
 from mcp_context_server.core.models import families, lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.rules import validate
@@ -109,16 +108,14 @@ def test_a_long_breakpoint_never_follows_a_short_one():
     assert place_breakpoints(view, policy, system=short) == (Breakpoint(0, 0, "5m"),)
 
 
-def test_marking_moves_the_marks_and_leaves_the_messages_alone():
-    old = {**text("old"), **MARK}
-    view = (user(old), assistant("x"), user("new"))
-    sent = mark_breakpoints(view, [Breakpoint(2, 0, "1h")])
-    assert sent == [
-        {"role": "user", "content": [text("old")]},
-        {"role": "assistant", "content": "x"},
-        {"role": "user", "content": [{**text("new"), **LONG}]},
-    ]
-    assert view == (user({**text("old"), **MARK}), assistant("x"), user("new"))
+def marked(view: tuple[Message, ...], points: tuple[Breakpoint, ...]) -> list[dict]:
+    """The messages as a caller sends them, marked at these places."""
+    sent = [{"role": message.role, "content": [*message.blocks]} for message in view]
+    for point in points:
+        mark = MARK if point.ttl == "5m" else LONG
+        blocks = sent[point.message]["content"]
+        blocks[point.at] = {**blocks[point.at], **mark}
+    return sent
 
 
 @given(
@@ -131,9 +128,7 @@ def test_marked_messages_are_legal_with_any_tools_and_system(view, marks, edited
     marks = sorted(marks, key=lambda mark: mark is MARK)[:4]
     system = [{**text("s"), **mark} for mark in marks]
     points = place_breakpoints(view, Policy(cache_ttl=ttl), system=system, first_edited=edited)
-    sent = mark_breakpoints(view, points)
-    assert validate(sent, request={"system": system}) == ()
-    assert mark_breakpoints(view, ()) == [message.wire() for message in view]
+    assert validate(marked(view, points), request={"system": system}) == ()
 
 
 def test_the_first_difference_is_what_was_sent_and_changed():
@@ -144,23 +139,6 @@ def test_the_first_difference_is_what_was_sent_and_changed():
     assert first_difference(view, view[1:]) == (0, 0)
     assert first_difference(view, view[:3]) == (3, 0)
     assert first_difference((), view) is None
-
-
-@pytest.mark.parametrize(
-    ("written", "breakpoints", "unchanged", "read"),
-    [
-        ((10, 30), (40,), 40, 30),  # the latest entry is within reach
-        ((10, 20), (40,), 40, 0),  # 21 positions back: just out of reach
-        ((10, 21), (40,), 40, 21),  # 20 positions, the breakpoint's included
-        ((10, 30), (25, 40), 25, 10),  # what follows the edit is lost, a breakpoint before helps
-        ((10, 30), (40,), 25, 0),  # without it all is lost
-        ((), (40,), 40, 0),
-    ],
-)
-def test_the_cache_is_read_up_to_the_last_entry_within_reach_of_a_breakpoint(
-    written, breakpoints, unchanged, read
-):
-    assert readable_blocks(written, breakpoints, unchanged, Policy()) == read
 
 
 # ── what clearing costs ──

@@ -8,7 +8,6 @@ from mcp_context_server.core.toolsearch.deferral import (
     ServerTokens,
     deferral,
     listing,
-    request_tools,
     search_mode,
 )
 
@@ -41,7 +40,6 @@ def test_sixty_tools_of_500_tokens_are_deferred_in_a_window_of_200000():
     assert len(decided.deferred) == 60
     assert decided.loaded == ()
     assert decided.definition_tokens == 30_000
-    assert decided.loaded_tokens == 0
     assert decided.threshold_tokens == 20_000
     assert decided.reason == (
         "60 tools not marked for deferral take 30000 tokens, over the threshold of 20000: "
@@ -145,25 +143,3 @@ def test_a_listing_gives_purposes_while_they_fit_and_names_in_any_case():
     assert listing(catalog, names, policy=POLICY, tally=len) == "a: Adds numbers.\nb"
     tight = Policy(tool_listing_tokens=5)
     assert listing(catalog, names, policy=tight, tally=len) == "a\nb"
-
-
-def test_with_references_every_definition_is_sent_and_the_deferred_ones_are_marked():
-    tools = [tool("a", server="x"), tool("b", defer_loading=False), tool("c", cache_control={})]
-    catalog = register(Catalog(), tools, policy=POLICY)
-    decided = decide(*tools, mode="true")
-    assert request_tools(catalog, decided, discovered=["a"], references=True) == [
-        {**tool("a"), "defer_loading": True},
-        tool("b"),
-        {**tool("c"), "defer_loading": True},
-    ]
-
-
-@pytest.mark.requirement("TOOL-4")
-def test_without_references_the_discovered_definitions_are_sent_and_no_others():
-    tools = [tool("a"), tool("b", defer_loading=False), tool("c")]
-    catalog = register(Catalog(), tools, policy=POLICY)
-    decided = decide(*tools, mode="true")
-    assert request_tools(catalog, decided, discovered=["c", "gone"], references=False) == [
-        tool("b"),
-        tool("c"),
-    ]

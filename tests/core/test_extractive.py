@@ -12,7 +12,7 @@ from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.summary.extract import warm
 from mcp_context_server.core.summary.extractive import extractive_summary
-from mcp_context_server.core.summary.given import missing_from
+from mcp_context_server.core.summary.given import completed
 from mcp_context_server.core.summary.prompts import continuation
 from mcp_context_server.core.summary.wording import english, wordings
 
@@ -460,5 +460,5 @@ def test_it_takes_at_most_twenty_times_as_long_as_reading_the_json_once(messages
 
 def test_its_own_summary_lacks_nothing_that_a_summary_is_checked_for():
     view = conversation("u:fix the parser", "t:300", "t:300", "a:done", "u:and the docs", "a:ok")
-    missing = missing_from(extractive_summary(view, budget_tokens=3_000), view)
+    missing = completed(extractive_summary(view, budget_tokens=3_000), view).missing
     assert (missing.sections, missing.requests, missing.identifiers) == ((), (), ())

@@ -13,7 +13,7 @@ from conversations import (
 )
 from hypothesis import given
 
-from mcp_context_server.core.messages import Message, cut_points, open_calls, rounds, turn_starts
+from mcp_context_server.core.messages import Message, cut_points, open_calls, rounds
 
 
 def test_unknown_fields_and_blocks_come_back_as_they_were_given():
@@ -45,7 +45,6 @@ def test_history_is_cut_between_rounds_and_never_inside_one():
     view = conversation("u:hi", "t:10", "p:3", "a:ok", "u:again", "k:30")
     assert cut_points(view) == [0, 1, 3, 5, 6, 7, 8]
     assert rounds(view) == [range(3), range(3, 5), range(5, 7), range(7, 8)]
-    assert turn_starts(view) == [0, 6]
 
 
 @pytest.mark.requirement("COMP-9")

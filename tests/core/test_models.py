@@ -154,19 +154,14 @@ def test_thinking_is_bound_to_its_conversation_on_the_newest_claudes_only():
     }
 
 
-def test_compaction_by_the_api_starts_with_claude_4_6():
-    assert _all_with("supports_compaction") == {
+def test_context_management_starts_with_claude_4_and_the_1m_beta_was_sonnets():
+    assert _all_with("supports_context_management") == {
         *_all_with("supports_system_role"),
         "claude-mythos-preview",
         "claude-opus-4.7",
         "claude-opus-4.6",
         "claude-sonnet-4.6",
         "claude-sonnet-5",
-    }
-
-
-def test_context_management_starts_with_claude_4_and_the_1m_beta_was_sonnets():
-    older = {
         "claude-opus-4",
         "claude-opus-4.1",
         "claude-sonnet-4",
@@ -174,7 +169,6 @@ def test_context_management_starts_with_claude_4_and_the_1m_beta_was_sonnets():
         "claude-haiku-4.5",
         "claude-opus-4.5",
     }
-    assert _all_with("supports_context_management") == _all_with("supports_compaction") | older
     assert _all_with("supports_1m_beta") == {"claude-sonnet-4", "claude-sonnet-4.5"}
 
 

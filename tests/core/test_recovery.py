@@ -159,18 +159,6 @@ def test_compaction_that_is_off_is_off_here_too(policy, may_compact):
     assert "Automatic compaction is off" in found.reason
 
 
-@pytest.mark.parametrize(
-    ("overflow", "target"),
-    [
-        (TOO_LONG, None),
-        (Overflow(kind="input"), 110_000),
-        (Overflow(kind="input", gap=5_000), 194_000),
-    ],
-)
-def test_without_a_window_the_input_shrinks_by_the_gap_or_to_a_fixed_share(overflow, target):
-    assert step(overflow, window_tokens=200_000, input_tokens=200_000).target_tokens == target
-
-
 # ── bytes, media and what is no overflow ─────────────────────────────────────
 
 

@@ -39,7 +39,7 @@ def test_a_prompt_and_a_reply_become_messages_with_what_the_host_told():
     usage = PROMPT | {"output_tokens": 3}
     said = ({"type": "text", "text": "yo"},)
     assert told == [
-        Described(session_id=told[0].session_id, cwd="/proj/app", host_version="2.1.42"),
+        Described(session_id=told[0].session_id, cwd="/proj/app"),
         Appended(Message(id="u1", role="user", content="hi", timestamp=at)),
         Described(model=model),
         Appended(
@@ -315,7 +315,7 @@ def test_cleared_results_are_told_and_shown_cleared():
         )
     )
     assert of_kind(told, Cleared) == [
-        Cleared(("c1",), ("t1",), "auto", 50000, 26000, "2026-01-02T03:04:05.000Z")
+        Cleared(("c1",), ("t1",), "auto", 50000, "2026-01-02T03:04:05.000Z")
     ]
     shown = timeline(told).messages
     assert [m.id for m in shown] == ["a1", "r1", "a2", "r2"]

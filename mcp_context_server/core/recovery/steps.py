@@ -94,8 +94,6 @@ class Step:
     reason: str
     max_tokens: int | None = None
     """The maximum output to send with, where this step lowers it."""
-    target_tokens: int | None = None
-    """What the input is to shrink to, where the error doesn't give the window."""
     run_stop_hooks: bool = False
     """Whether the turn ends in a way that stop hooks may follow. They would only send again
     what was refused for its size."""
@@ -189,9 +187,7 @@ def _step(
             assert_never(cure)
     if not is_open:
         return None
-    target = None if cure == "drop_media" else _target(overflow, refused, policy)
-    reason = f"{overflow.reason}: {action}"
-    return Step(stage=cure, retry=True, reason=reason, target_tokens=target)
+    return Step(stage=cure, retry=True, reason=f"{overflow.reason}: {action}")
 
 
 _DROP_MEDIA = "leave out images and documents, the oldest first"
@@ -202,17 +198,6 @@ _COMPACT = "compact, once in this turn"
 def _may_compact(overflow: Overflow, refused: Refused, policy: Policy) -> bool:
     is_about_size = overflow.kind != "other" or overflow.window_tokens is not None
     return is_about_size and refused.may_compact and policy.compact and policy.auto_compact
-
-
-def _target(overflow: Overflow, refused: Refused, policy: Policy) -> int | None:
-    """What the input is to shrink to: by the gap where that is named, else by a fixed share."""
-    if overflow.window_tokens is not None:
-        return None
-    if overflow.kind in ("input", "sum") and overflow.gap and refused.input_tokens:
-        return max(1, refused.input_tokens - overflow.gap - policy.output_margin_tokens)
-    if refused.window_tokens is None:
-        return None
-    return int(refused.window_tokens * policy.blind_shrink_fraction)
 
 
 def _lower_max_tokens(

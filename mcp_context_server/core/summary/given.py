@@ -1,7 +1,7 @@
 """A summary that someone else wrote: read from the answer, judged, checked against the messages.
 
-`read_summary` takes an answer apart and says why it can't be used; `missing_from`
-tells what a usable one lost; `completed` adds what is missing as an index.
+`read_summary` takes an answer apart and says why it can't be used; `completed`
+tells what a usable one lost, and adds it as an index.
 """
 
 import re
@@ -200,20 +200,6 @@ class Completed:
     text: str
     missing: Missing
     """What it lacked before."""
-    added_tokens: int
-
-
-def missing_from(
-    summary: str, messages: Sequence[Message], *, policy: Policy | None = None
-) -> Missing:
-    """What of these messages a summary does not carry over."""
-    policy = policy or Policy()
-    story = digest(messages, policy.compactable_tools)
-    return Missing(
-        sections=_missing_sections(summary),
-        requests=tuple(one_line(text, 200) for text in _missing_requests(summary, story)),
-        identifiers=_missing_names(summary, messages, story, policy),
-    )
 
 
 def completed(
@@ -253,7 +239,6 @@ def completed(
             tuple(one_line(request, 200) for request in lost),
             _missing_names(summary, messages, story, policy),
         ),
-        count(text) - size,
     )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
+from typing import Literal, assert_never
 
 from mcp_context_server.core.messages import Value
 from mcp_context_server.core.policy import Policy
@@ -11,7 +11,6 @@ from mcp_context_server.core.toolsearch.catalog import (
     Catalog,
     Definition,
     Tally,
-    definition_for_model,
     is_always_loaded,
     is_marked_deferred,
     purpose,
@@ -68,8 +67,6 @@ class Deferral(Value):
     loaded: tuple[str, ...]
     definition_tokens: int
     """What all definitions would take."""
-    loaded_tokens: int
-    """What those take that are not deferred."""
     threshold_tokens: int
     """What unmarked definitions may take before all but the always-loaded are deferred."""
     servers: tuple[ServerTokens, ...]
@@ -102,7 +99,6 @@ def deferral(
         deferred=tuple(tool["name"] for tool in tools if tool["name"] in names),
         loaded=tuple(tool["name"] for tool in loaded),
         definition_tokens=_tokens(tools, tally),
-        loaded_tokens=_tokens(loaded, tally),
         threshold_tokens=threshold,
         servers=server_tokens(catalog, tally),
     )
@@ -131,30 +127,6 @@ def listing(
     if tally(described) <= policy.tool_listing_tokens:
         return described
     return "\n".join(tool["name"] for tool in tools)
-
-
-def request_tools(
-    catalog: Catalog, deferral: Deferral, *, discovered: Collection[str], references: bool
-) -> list[dict[str, Any]]:
-    """The `tools` of a request, as the Messages API takes them.
-
-    With `references` the model takes `tool_reference` blocks: every definition is
-    sent on every request, the deferred ones marked, since a reference must name an
-    entry. Without, the definitions found so far are sent in full and no others.
-    """
-    deferred = set(deferral.deferred)
-    sent = list[dict[str, Any]]()
-    for tool in catalog.definitions:
-        if tool["name"] not in deferred:
-            sent.append(definition_for_model(tool))
-        elif references:
-            marked = {**definition_for_model(tool), "defer_loading": True}
-            # The API refuses a deferred tool that is a cache breakpoint.
-            marked.pop("cache_control", None)
-            sent.append(marked)
-        elif tool["name"] in discovered:
-            sent.append(definition_for_model(tool))
-    return sent
 
 
 def _tokens(tools: Collection[Definition], tally: Tally) -> int:
