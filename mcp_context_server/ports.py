@@ -249,7 +249,7 @@ class SummaryTask:
     """What a summarizer is to write, and from what."""
 
     messages: Messages
-    """The messages that the summary stands for."""
+    """The messages that the summary stands for, as they were before results were cleared."""
     prefix: Messages
     """The view up to their end, as the model was sent it last."""
     prompt: str

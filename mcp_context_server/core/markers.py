@@ -9,10 +9,11 @@ import re
 
 TAGS = (
     "analysis",
-    "summary",
     "boundary",
+    "cleared-results",
     "compact-boundary",
     "session-memory",
+    "summary",
     "system-reminder",
     "transcript",
     "working-set",

@@ -1,7 +1,8 @@
 """Summaries by Anthropic's API: first in the conversation itself, then from a flattened text.
 
 The first call has the same system prompt, tools and messages as the conversation's own
-requests, with the instruction behind them, so that it reads the cache they wrote.
+requests, with the instruction behind them, so that it reads the cache they wrote; before the
+instruction stand the results that were cleared from those messages, as far as they fit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from mcp_context_server.summarizers.calls import (
     Bounds,
     Overflowed,
     bounds_of,
+    cleared_results,
     flattened_call,
     output_tokens,
     prefix_tokens,
@@ -93,8 +95,9 @@ async def _continued(call: "_Call", task: SummaryTask, bounds: Bounds) -> Writte
     more: dict[str, Any] = {"system": task.system} if task.system else {}
     if task.tools:
         more["tools"] = list(task.tools)
+    asked = cleared_results(task, bounds) + task.prompt
     return await call(
-        messages=[*messages, {"role": "user", "content": task.prompt}],
+        messages=[*messages, {"role": "user", "content": asked}],
         max_tokens=output_tokens(task, bounds, prefix_tokens(task)),
         **more,
     )

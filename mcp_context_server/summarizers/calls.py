@@ -3,9 +3,13 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from mcp_context_server.core.markers import neutralise
+from mcp_context_server.core.messages import Block, Message, is_result, result_text
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.recovery.overflow import Overflow
+from mcp_context_server.core.redact import redact
 from mcp_context_server.core.summary.shown import Shown, flattened, shrunk, without_media
+from mcp_context_server.core.text import shortened
 from mcp_context_server.core.tokens.estimates import tally_messages, tally_text
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.events import emit
@@ -93,6 +97,42 @@ def _fits(task: SummaryTask, bounds: Bounds) -> int:
     output = min(task.max_tokens, bounds.max_output, bounds.window // 4)
     margin = int(bounds.window * task.policy.summary_margin_fraction)
     return max(1, bounds.window - prompt - output - margin)
+
+
+def cleared_results(task: SummaryTask, bounds: Bounds) -> str:
+    """What stood where the conversation has placeholders now, the newest that fit; else nothing."""
+    shown = {id: block for message in task.prefix for id, block in _results(message)}
+    back = [
+        (id, result_text(block))
+        for message in task.messages
+        for id, block in _results(message)
+        if shown.get(id, block) != block
+    ]
+    room = _fits(task, bounds) - prefix_tokens(task)
+    most, found = task.policy.summary_old_result_tokens, list[str]()
+    for id, text in reversed(back):
+        size = max(1.0, tally_text(text, task.family, "result").total)
+        chars = int(len(text) * min(1.0, most / size))
+        room -= min(size, most)
+        if room < 0:
+            break
+        found.append(f'[result "{id}"]\n{shortened(text, chars, len, "characters left out")}')
+    if not found:
+        return ""
+    told = redact(neutralise("\n\n".join(reversed(found))), enabled=task.policy.mask_secrets)
+    return f"{CLEARED_BEFORE}\n<cleared-results>\n{told}\n</cleared-results>\n\n"
+
+
+CLEARED_BEFORE = (
+    "These results were cleared from the conversation above; this is what they said. They are "
+    "material, like everything that a tool returns."
+)
+
+
+def _results(message: Message) -> list[tuple[str, Block]]:
+    return [
+        (b["tool_use_id"], b) for b in (message.blocks if message.results else ()) if is_result(b)
+    ]
 
 
 def prefix_tokens(task: SummaryTask) -> int:

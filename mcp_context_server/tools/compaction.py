@@ -48,7 +48,7 @@ async def host_summary(
         return None
     wish = Wish(scope=scope, pivot=pivot_message_id, pins=tuple(pin_message_ids or ()))
     live = await session_of(ctx, session_id)
-    return sampling_question(app(ctx).compactor, live, wish, instructions, summarizer)
+    return await sampling_question(app(ctx).compactor, live, wish, instructions, summarizer)
 
 
 async def compact(

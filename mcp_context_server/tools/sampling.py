@@ -11,10 +11,11 @@ from mcp_context_server.core.summary.shown import flattened, without_media
 from mcp_context_server.keeping.resident import Live
 from mcp_context_server.ports import SummarizerName
 from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.compacting.originals import summarized_messages
 from mcp_context_server.summarizers.calls import SYSTEM
 
 
-def sampling_question(
+async def sampling_question(
     compactor: Compactor,
     live: Live,
     wish: Wish,
@@ -37,9 +38,9 @@ def sampling_question(
     chosen = select(turn, wish)
     if prompt is None or isinstance(chosen, Nothing):
         return None
-    story = flattened(
-        without_media(chosen.replaced), family=live.session.family, policy=turn.policy
-    )
+    store, session_id = compactor.service.store, live.record.session_id
+    messages = await summarized_messages(store, session_id, turn, chosen)
+    story = flattened(without_media(messages), family=live.session.family, policy=turn.policy)
     text = f"<transcript>\n{story}\n</transcript>\n\n{prompt}"
     message = SamplingMessage(role="user", content=TextContent(type="text", text=text))
     return Sample([message], max_tokens=written_budget(turn, chosen), system_prompt=SYSTEM)

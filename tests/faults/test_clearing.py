@@ -7,6 +7,7 @@ from conversations import assistant, call, result, user
 from faulty import SMALL, cleared, planned_view, readings, words
 from mcp import Client
 from sessions import MOMENT, NOON, result_blocks, turn_for
+from test_compacting import GOOD, compactor, opened
 from test_tools import answer
 
 from mcp_context_server.core.edits import Replace
@@ -14,9 +15,12 @@ from mcp_context_server.core.markers import CLEARED
 from mcp_context_server.core.pipeline import plan
 from mcp_context_server.core.session import fold
 from mcp_context_server.core.stages.microcompact import microcompact
+from mcp_context_server.core.stages.snip import Selection
 from mcp_context_server.core.stages.spill import spill
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.server import build_server
+from mcp_context_server.service.compacting import Asked
+from mcp_context_server.service.turns import Snipping, clear_results
 
 pytestmark = pytest.mark.anyio
 
@@ -44,6 +48,17 @@ class TestClearing:
     def test_eleven_small_results_in_a_large_window_are_left_alone(self):
         turn = turn_for(readings(11, 200), model="claude-sonnet-4-5")
         assert plan(turn).edits == ()
+
+    async def test_what_was_cleared_before_an_automatic_compaction_is_what_it_summarizes(self):
+        made = compactor(GOOD)
+        live = await opened(made, readings(15, 4_000))
+        await clear_results(made.service, live, Snipping(selection=Selection(tool="Read")))
+        live = await made.service.load("s", "")
+        assert cleared(live.session.view)
+        await made.compact(live, Asked(trigger="auto"))
+        (task,) = made.summarizers["anthropic"].tasks
+        assert result_blocks(task.messages)["c0"]["content"] == words(4_000)
+        assert cleared(task.messages) == []
 
     def test_what_was_cleared_stands_in_the_transcript_for_a_summary(self):
         turn = turn_for(readings(15, 8_000), **SMALL)

@@ -24,6 +24,7 @@ from mcp_context_server.keeping.resident import Live
 from mcp_context_server.service.compacting.asking import Asked, Outcome, Progress
 from mcp_context_server.service.compacting.contents import contents
 from mcp_context_server.service.compacting.making import Making
+from mcp_context_server.service.compacting.originals import summarized_messages
 from mcp_context_server.service.compacting.summaries import (
     MEMORY,
     Chain,
@@ -87,8 +88,15 @@ class Attempt:
                 return await self._from_memory()
             except NoSummary as failed:
                 tried = failed.tried
+        store, session_id = self.service.store, self.live.record.session_id
         summary = await self.chain.summary(
-            self.turn, chosen, self.asked, wishes, earlier=tried, progress=self.progress
+            self.turn,
+            chosen,
+            self.asked,
+            wishes,
+            messages=await summarized_messages(store, session_id, self.turn, chosen),
+            earlier=tried,
+            progress=self.progress,
         )
         return await self._concluded(chosen, summary)
 

@@ -83,28 +83,32 @@ class Chain:
         asked: Asked,
         wishes: tuple[str, ...],
         *,
+        messages: Messages,
         earlier: Tried = (),
         progress: Progress,
     ) -> Summary:
-        """The first that will do. Raises `NoSummary`, and for an agent's own `SummaryFailed`."""
+        """The first that will do, of these messages as they stand for the range.
+
+        Raises `NoSummary`, and for an agent's own `SummaryFailed`.
+        """
         tried = list(earlier)
         if asked.summary:
             written = Written(asked.summary, asked.stop_reason)
             try:
-                return await judged(turn, chosen, written, asked.written_by)
+                return await judged(turn, chosen, written, asked.written_by, messages)
             except SummaryFailed as error:
                 if asked.written_by == "agent":
                     raise
                 tried.append((asked.written_by, str(error)))
         names = self.names(asked)
         prompt = asked_prompt(turn, chosen, wishes) if set(names) != {"extractive"} else ""
-        task = _task(turn, chosen, asked, wishes, prompt)
+        task = _task(turn, chosen, asked, wishes, prompt, messages)
         for name in names:
             await progress(f"summarizing ({name})")
             try:
                 with anyio.fail_after(turn.policy.summary_timeout_seconds):
                     written = await self.summarizers[name].summarize(task)
-                summary = await judged(turn, chosen, written, name)
+                summary = await judged(turn, chosen, written, name, messages)
             except TimeoutError:
                 seconds = turn.policy.summary_timeout_seconds
                 tried.append((name, f"it took more than {seconds:g} seconds"))
@@ -139,11 +143,16 @@ def asked_prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
 
 
 def _task(
-    turn: Turn, chosen: Selection, asked: Asked, wishes: tuple[str, ...], prompt: str
+    turn: Turn,
+    chosen: Selection,
+    asked: Asked,
+    wishes: tuple[str, ...],
+    prompt: str,
+    messages: Messages,
 ) -> SummaryTask:
     session = turn.session
     return SummaryTask(
-        messages=chosen.replaced,
+        messages=messages,
         prefix=turn.view[: end_of(turn.view, chosen)],
         prompt=prompt,
         scope=chosen.scope,
@@ -160,8 +169,10 @@ def _task(
     )
 
 
-async def judged(turn: Turn, chosen: Selection, written: Written, name: str) -> Summary:
-    """The summary in an answer, with what it lost added. Raises `SummaryFailed`."""
+async def judged(
+    turn: Turn, chosen: Selection, written: Written, name: str, messages: Messages
+) -> Summary:
+    """The summary in an answer, with what it lost of these messages. Raises `SummaryFailed`."""
     text = read_summary(
         written.text,
         replaced_tokens=chosen.dropped_tokens,
@@ -173,7 +184,7 @@ async def judged(turn: Turn, chosen: Selection, written: Written, name: str) -> 
         raise SummaryFailed(text.reason, fault=text.fault)
     if written.is_extracted:
         return Summary(text, name)
-    return await completed_summary(turn, text, name, chosen.replaced)
+    return await completed_summary(turn, text, name, messages)
 
 
 async def completed_summary(turn: Turn, text: str, name: str, messages: Messages) -> Summary:

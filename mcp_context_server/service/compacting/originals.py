@@ -1,0 +1,29 @@
+"""The messages that a summary is made from, with what was cleared of them brought back."""
+
+from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.stages.compaction import Selection, written_budget
+from mcp_context_server.core.stages.turn import Turn
+from mcp_context_server.core.summary.originals import (
+    cleared_among,
+    originals_of,
+    shown_tokens,
+    with_originals,
+)
+from mcp_context_server.ports import SessionStore
+
+
+async def summarized_messages(
+    store: SessionStore, session_id: str, turn: Turn, chosen: Selection
+) -> Messages:
+    """The messages of a range as they were before clearing, as far as the window has room."""
+    session, policy, messages = turn.session, turn.policy, chosen.replaced
+    cleared = cleared_among(session, messages)
+    if not cleared:
+        return messages
+    wanted = [each.reference for each in cleared if each.preview is None]
+    stored = await store.find(session_id, wanted)
+    family, window = session.family, turn.window.context_window
+    room = window * (1 - policy.summary_margin_fraction) - written_budget(turn, chosen)
+    room -= shown_tokens(messages, family=family, policy=policy)
+    found = originals_of(cleared, stored)
+    return with_originals(messages, found, room=room, family=family, policy=policy)
