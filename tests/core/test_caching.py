@@ -193,6 +193,7 @@ def test_the_cheaper_reading_is_the_longer_clearing_takes_to_pay_back(model, ttl
     assert found.requests_to_pay_back == requests
 
 
+@pytest.mark.requirement("CACHE-3", "MICRO-6")
 def test_a_cold_cache_makes_clearing_free():
     found = cost(OPUS_5_5, 20_000, 5_000, 100_000, placeholder_tokens=50, idle_seconds=300)
     assert (found.verdict, found.reason, found.cache) == ("clear", "uncached", "cold")
@@ -202,6 +203,7 @@ def test_a_cold_cache_makes_clearing_free():
     assert cost(OPUS_5_5, 20_000, 5_000, 100_000, idle_seconds=float("nan")).verdict == "keep"
 
 
+@pytest.mark.requirement("CACHE-3")
 def test_a_prefix_too_short_to_be_cached_is_never_warm():
     found = cost(OPUS_4_5, 1_000, 1_000, 1_000)
     assert (found.cache, found.verdict, found.rewritten_tokens) == ("none", "clear", 0)
@@ -214,6 +216,7 @@ def test_clearing_below_the_shortest_cached_prefix_can_cost_more_than_it_saves()
     assert "pay back never" in found.sentence
 
 
+@pytest.mark.requirement("MICRO-6")
 def test_the_window_can_force_it():
     found = cost(OPUS_5_5, 20_000, 1_000, 100_000, forced=True)
     assert (found.verdict, found.reason) == ("clear", "forced")

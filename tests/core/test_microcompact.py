@@ -258,6 +258,19 @@ def test_the_api_is_asked_to_clear_where_the_model_takes_it():
 
 
 @pytest.mark.requirement("MICRO-3")
+def test_the_api_is_told_of_the_tools_whose_results_stay():
+    tools = [{"name": name} for name in ("Read", "Bash", "TodoWrite", "mcp__x__unheard_of")]
+    asked = {"model": "claude-opus-4-8", "edit_path": "api"}
+    for options, excluded in (
+        ({}, ["TodoWrite"]),
+        ({"clear_other_tools": False}, ["TodoWrite", "mcp__x__unheard_of"]),
+    ):
+        planned = plan(turn_for(readings(age=1), **asked, **options), tools=tools)
+        (clear,) = planned.additions.context_management["edits"]
+        assert clear["exclude_tools"] == excluded
+
+
+@pytest.mark.requirement("MICRO-3")
 def test_clearing_of_thinking_stands_first():
     options = {"edit_path": "api", "edit_path_keep_thinking_turns": 2}
     planned = plan(turn_for(readings(age=1), model="claude-opus-4-8", **options))

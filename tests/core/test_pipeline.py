@@ -90,6 +90,14 @@ def test_guards_withhold_the_summary_and_say_why(options, why):
     assert why in planned.summary_withheld
 
 
+@pytest.mark.requirement("PIPE-2")
+def test_no_summary_is_asked_for_where_it_could_not_help():
+    turn = replace(filled(0.94), request_tokens=15_000.0)
+    planned = plan(turn)
+    assert planned.summary_needed is None
+    assert "system prompt and tools 15,000" in planned.summary_withheld
+
+
 @pytest.mark.requirement("SUB-1")
 def test_a_subagent_is_compacted_like_a_main_session():
     assert plan(filled(0.94, kind="subagent")).summary_needed is not None
@@ -158,6 +166,7 @@ def test_pending_messages_are_part_of_the_check():
     assert plan(heavy).action == "blocked"
 
 
+@pytest.mark.requirement("PIPE-5")
 def test_calls_without_results_are_waited_for():
     view = (*VIEW[:1], assistant(call("c9", "Bash"), id="x"))
     planned = plan(turn_for(view))
@@ -259,6 +268,16 @@ def test_a_file_read_again_unchanged_leaves_a_pointer_where_it_stood_first():
     assert second.blocks[0]["content"] == CODE
     loose = turn_for((*view, assistant("ok"), user("go")))
     assert plan(loose).session.view is loose.view
+
+
+@pytest.mark.requirement("SPILL-2")
+def test_a_reading_that_the_model_has_not_seen_yet_gives_way_to_no_pointer():
+    asked = assistant(call("c1", file_path="/a"), call("c2", file_path="/a"), id="x")
+    both = (user("go", id="p"), asked, user(result("c1", CODE), result("c2", CODE), id="y"))
+    tight = {**SMALL, "auto_compact_cap_tokens": 200, "micro_compact": False}
+    assert plan(turn_for(both, **tight)).session.view == both
+    seen = plan(turn_for((*both, assistant("ok"), user("go")), **tight)).session.view
+    assert "c2" in seen[2].blocks[0]["content"]
 
 
 @pytest.mark.requirement("SPILL-2")

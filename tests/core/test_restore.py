@@ -113,6 +113,22 @@ def test_files_that_stand_in_kept_messages_and_plan_and_memory_files_do_not_come
     assert wanted_files(memory, read(1, "/a.py"), turn) == ()
 
 
+@pytest.mark.requirement("REST-2")
+def test_a_skill_that_stands_in_kept_messages_does_not_come_back():
+    def used(n: int, skill: str):
+        asked = assistant(call(f"s{n}", "Skill", skill=skill), id=f"sa{n}")
+        return asked, user(result(f"s{n}", "step by step " * 30), id=f"sb{n}")
+
+    turn = turn_for((user("go", id="u"), *used(0, "write"), *used(1, "test"), *padding()))
+    selection = select(turn, Wish())
+    assert isinstance(selection, Selection)
+    boundary = Boundary(id="b", trigger="auto", summarizer="agent")
+    edit = compact_edit(turn, selection, "the story " * 20, boundary)
+    memory, spare = remember(selection.replaced), spare_tokens(turn, selection, edit)
+    assert restore(turn, edit, memory, (), (), spare=spare).skills == ("test", "write")
+    assert restore(turn, edit, memory, (), used(2, "test"), spare=spare).skills == ("write",)
+
+
 @pytest.mark.requirement("REST-3")
 def test_skills_come_back_newest_first_and_what_does_not_fit_is_named():
     view = []

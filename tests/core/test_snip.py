@@ -80,6 +80,25 @@ def test_results_are_chosen_by(selection, expected):
 
 
 @pytest.mark.requirement("SNIP-2")
+@pytest.mark.parametrize(
+    ("tool", "expected"),
+    [("read_file", ["c1"]), ("mcp__fs__read_file", ["c1"]), ("file", []), ("fs", [])],
+)
+def test_a_tool_is_meant_with_its_server_or_without(tool, expected):
+    asked = assistant(call("c1", "mcp__fs__read_file"), id="m1")
+    view = (user("hi"), asked, user(result("c1", "line\n" * 300)), assistant("ok"))
+    _, chosen = snipped(view, tool=tool)
+    assert [change.tool_use_id for change in chosen.changes] == expected
+
+
+@pytest.mark.requirement("SNIP-4")
+def test_the_newest_snip_is_taken_back_first():
+    first, _ = snipped(tool_use_ids=("c1",))
+    (second,), _ = snip(first, Selection(tool_use_ids=("c6",)))
+    assert undo_snip(first.after(second))[1] == second
+
+
+@pytest.mark.requirement("SNIP-2")
 def test_what_cannot_be_snipped_comes_back_with_the_reason():
     view = (*VIEW, assistant(text("so"), call("open", "Bash"), id="mx"))
     ids = ("nope", "open", "m0", "c5_0")
@@ -98,6 +117,7 @@ def test_a_message_without_results_and_an_unknown_one_are_skipped():
     assert reasons(chosen) == {"m0": "not_a_result", "nope": "unknown"}
 
 
+@pytest.mark.requirement("SNIP-1", "SNIP-2")
 def test_a_result_is_snipped_once():
     turn, _ = snipped(tool_use_ids=("c1",))
     edits, chosen = snip(turn, Selection(tool_use_ids=("c1",)))

@@ -26,9 +26,9 @@ def test_claude_codes_rule_is_a_quarter_of_the_characters_and_a_third_more():
     messages = (
         user("x" * 10),
         assistant(call("c0", "Read", path="/a")),
-        user(result("c0", [text("y" * 400), image()])),
+        user(result("c0", [text("y" * 400), image(), {"type": "document", "source": {}}])),
     )
-    assert claude_code_tokens(messages) == 2_810  # (3 + 4 + 100 + 2,000) × 4 / 3
+    assert claude_code_tokens(messages) == 5_476  # (3 + 4 + 100 + 2 × 2,000) × 4 / 3
 
 
 @pytest.mark.requirement("TOK-1")
