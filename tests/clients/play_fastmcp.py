@@ -1,4 +1,4 @@
-"""fastmcp's client plays the steps: `python play_fastmcp.py STEPS COMMAND...`."""
+"""fastmcp's client plays the steps: `python play_fastmcp.py STEPS WAY`."""
 
 import asyncio
 import json
@@ -6,13 +6,22 @@ import sys
 from importlib.metadata import version
 
 from fastmcp import Client
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 
 
-async def main(steps, command):
+def transport_to(way):
+    match way:
+        case {"command": [command, *args]}:
+            return StdioTransport(command=command, args=args)
+        case {"http": url, "headers": headers}:
+            return StreamableHttpTransport(url, headers=headers)
+        case {"sse": url, "headers": headers}:
+            return SSETransport(url, headers=headers)
+
+
+async def main(steps, way):
     session, answers = "", []
-    transport = StdioTransport(command=command[0], args=command[1:])
-    async with Client(transport) as client:
+    async with Client(transport_to(way)) as client:
         for tool, arguments in steps:
             result = await client.call_tool(tool, {"session_id": session, **arguments})
             answers.append(result.structured_content)
@@ -20,4 +29,5 @@ async def main(steps, command):
     print(json.dumps({"client": f"fastmcp {version('fastmcp')}", "answers": answers}))
 
 
-asyncio.run(main(json.loads(sys.argv[1]), sys.argv[2:]))
+if __name__ == "__main__":
+    asyncio.run(main(*map(json.loads, sys.argv[1:])))

@@ -1,4 +1,4 @@
-"""langchain-mcp-adapters plays the steps, with a new server process for each of them."""
+"""langchain-mcp-adapters plays the steps, with a new connection, or process, for each of them."""
 
 import asyncio
 import json
@@ -8,8 +8,18 @@ from importlib.metadata import version
 from langchain_mcp_adapters.client import MultiServerMCPClient
 
 
-async def main(steps, command):
-    server = {"transport": "stdio", "command": command[0], "args": command[1:]}
+def server_at(way):
+    match way:
+        case {"command": [command, *args]}:
+            return {"transport": "stdio", "command": command, "args": args}
+        case {"http": url, "headers": headers}:
+            return {"transport": "streamable_http", "url": url, "headers": headers}
+        case {"sse": url, "headers": headers}:
+            return {"transport": "sse", "url": url, "headers": headers}
+
+
+async def main(steps, way):
+    server = server_at(way)
     tools = {tool.name: tool for tool in await MultiServerMCPClient({"ours": server}).get_tools()}
     session, answers = "", []
     for n, (tool, arguments) in enumerate(steps):
@@ -22,4 +32,4 @@ async def main(steps, command):
     print(json.dumps({"client": name, "answers": answers}))
 
 
-asyncio.run(main(json.loads(sys.argv[1]), sys.argv[2:]))
+asyncio.run(main(*map(json.loads, sys.argv[1:])))

@@ -5,13 +5,23 @@ import json
 import sys
 from importlib.metadata import version
 
-from agents.mcp import MCPServerStdio, MCPUtil
+from agents.mcp import MCPServerSse, MCPServerStdio, MCPServerStreamableHttp, MCPUtil
 
 
-async def main(steps, command):
+def server_at(way):
+    longest = {"client_session_timeout_seconds": 60}
+    match way:
+        case {"command": [command, *args]}:
+            return MCPServerStdio({"command": command, "args": args}, **longest)
+        case {"http": url, "headers": headers}:
+            return MCPServerStreamableHttp({"url": url, "headers": headers}, **longest)
+        case {"sse": url, "headers": headers}:
+            return MCPServerSse({"url": url, "headers": headers}, **longest)
+
+
+async def main(steps, way):
     session, answers = "", []
-    params = {"command": command[0], "args": command[1:]}
-    async with MCPServerStdio(params, client_session_timeout_seconds=60) as server:
+    async with server_at(way) as server:
         listed = await server.list_tools()
         for tool in listed:
             MCPUtil.to_function_tool(tool, server, convert_schemas_to_strict=True)
@@ -23,4 +33,4 @@ async def main(steps, command):
     print(json.dumps({"client": f"openai-agents {version('openai-agents')}", "answers": answers}))
 
 
-asyncio.run(main(json.loads(sys.argv[1]), sys.argv[2:]))
+asyncio.run(main(*map(json.loads, sys.argv[1:])))

@@ -5,7 +5,7 @@ import json
 import sys
 from importlib.metadata import version
 
-from fastmcp.client.transports import StdioTransport
+from play_fastmcp import transport_to
 from pydantic_ai import Agent
 from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturnPart
@@ -17,7 +17,7 @@ def answers_in(messages):
     return [part.content for part in parts if isinstance(part, ToolReturnPart)]
 
 
-async def main(steps, command):
+async def main(steps, way):
     def model(messages, info):
         told = answers_in(messages)
         if len(told) == len(steps):
@@ -27,8 +27,7 @@ async def main(steps, command):
         call = ToolCallPart(tool, {"session_id": session, **arguments})
         return ModelResponse(parts=[call])
 
-    transport = StdioTransport(command=command[0], args=command[1:])
-    toolset = MCPToolset(transport, init_timeout=60)
+    toolset = MCPToolset(transport_to(way), init_timeout=60)
     agent = Agent(FunctionModel(model), toolsets=[toolset])
     async with agent:
         result = await agent.run("go")
@@ -36,4 +35,4 @@ async def main(steps, command):
     print(json.dumps({"client": name, "answers": answers_in(result.all_messages())}))
 
 
-asyncio.run(main(json.loads(sys.argv[1]), sys.argv[2:]))
+asyncio.run(main(*map(json.loads, sys.argv[1:])))

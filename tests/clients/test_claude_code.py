@@ -3,20 +3,25 @@
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from clients.test_clients import NODE, SPOKEN, WEATHER
+from clients.ways import (
+    HEADERS,
+    LONGEST_SECONDS,
+    ROOT,
+    installed,
+    served,
+    server_command,
+    version_of,
+)
 
 from examples.scripted_agent import Step
 from examples.scripted_api import ScriptedApi
 
-ROOT = Path(__file__).parent.parent.parent
-CLIENTS = Path(os.environ.get("MCP_CONTEXT_CLIENTS", "/nowhere"))
-CLAUDE = CLIENTS / "node" / "node_modules" / ".bin" / "claude"
-LONGEST_SECONDS = 180
-
-pytestmark = pytest.mark.skipif(not CLAUDE.exists(), reason="no Claude Code in MCP_CONTEXT_CLIENTS")
+NOTE = {"section": "Current State", "content": "The leak is in part_3."}
 
 
 def ours(tool: str, **arguments: object) -> tuple[str, dict]:
@@ -25,28 +30,33 @@ def ours(tool: str, **arguments: object) -> tuple[str, dict]:
 
 def script(files: list[Path]) -> list[Step]:
     """What the model does: it reads, and then sees to its context."""
-    weather = {"name": "weather", "description": "The weather of a place.", "defer_loading": True}
-    note = {"section": "Current State", "content": "The leak is in part_3."}
-    calls = [
+    return steps(
         ("WaitForMcpServers", {}),
         ours("session_open", transcript="auto"),
         *(("Read", {"file_path": str(file)}) for file in files),
         ours("context_status"),
         ours("snip", free_tokens=3_000),
         ours("recall", query="value_1 0"),
-        ours("session_memory_update", **note),
-        ours("register_tools", tools=[weather]),
+        ours("session_memory_update", **NOTE),
+        ours("register_tools", tools=[WEATHER]),
         ours("tool_search", query="weather"),
         ours("compact", summarizer="extractive"),
         ours("context_status"),
-    ]
+    )
+
+
+def steps(*calls: tuple[str, dict]) -> list[Step]:
+    """One call after the other, and a last word."""
     # Claude Code asks for thinking, and so gets some.
     return [*(Step("", (call,), "And now this.") for call in calls), Step("Done.", (), "Done.")]
 
 
-def run(api: ScriptedApi, home: Path, work: Path) -> dict:
-    serve = ["-m", "mcp_context_server", "serve", "--store", f"sqlite:///{home}/s.db"]
-    server = {"command": sys.executable, "args": serve, "env": {"PYTHONPATH": str(ROOT)}}
+def claude() -> str:
+    return installed(*NODE, "claude")
+
+
+def run(api: ScriptedApi, server: dict, home: Path, work: Path) -> dict:
+    """What Claude Code says at the end, with this server in its configuration."""
     config = home / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"context": server}}))
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("CLAUDE", "ANTHROPIC"))}
@@ -61,7 +71,7 @@ def run(api: ScriptedApi, home: Path, work: Path) -> dict:
     asked = ["-p", "Find the leak.", "--model", "claude-sonnet-4-5", "--output-format", "json"]
     allowed = ["--strict-mcp-config", "--allowedTools", "mcp__context", "Read"]
     done = subprocess.run(
-        [str(CLAUDE), *asked, "--mcp-config", str(config), *allowed],
+        [claude(), *asked, "--mcp-config", str(config), *allowed],
         capture_output=True,
         text=True,
         timeout=LONGEST_SECONDS,
@@ -94,18 +104,21 @@ def said(block: dict) -> str:
 
 
 @pytest.mark.requirement("HOST-1")
-def test_claude_code_sees_to_its_own_context_with_real_figures(tmp_path):
+def test_claude_code_sees_to_its_own_context_with_real_figures(tmp_path, tell):
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
     work.mkdir()
     files = [work / f"part_{n}.py" for n in range(14)]
     for n, file in enumerate(files):
         file.write_text("".join(f"value_{n} = {line}\n" for line in range(700)))
+    command, *arguments = server_command(home / "s.db")
+    server = {"command": command, "args": arguments, "env": {"PYTHONPATH": str(ROOT)}}
     with ScriptedApi(script(files)) as api:
-        told = run(api, home, work)
+        told = run(api, server, home, work)
     assert api.refusals == []
     assert told["result"] == "Done."
     read = answers(api.requests[-1]["messages"])
+    tell(version_of(claude(), "--version"), "stdio", read)
     opened, full, snipped, recalled, noted, _, found, compacted, after = [it for _, it in read]
     assert {answer["session_id"] for _, answer in read} == {told["session_id"]}
     assert opened["transcript"].endswith(f"{told['session_id']}.jsonl")
@@ -118,3 +131,50 @@ def test_claude_code_sees_to_its_own_context_with_real_figures(tmp_path):
     assert found["matches"] == ["weather"]
     assert compacted["status"] == "done"
     assert after["boundary"]["tokens_after"] < after["boundary"]["tokens_before"]
+
+
+NETWORKED = (
+    ("append_messages", {"messages": SPOKEN}),
+    ("context_status", {}),
+    ("snip", {"tool_use_ids": ["c0"]}),
+    ("recall", {"reference": "c0"}),
+    ("session_memory_update", NOTE),
+    ("register_tools", {"tools": [WEATHER]}),
+    ("tool_search", {"query": "weather"}),
+    ("compact", {"summarizer": "extractive"}),
+    ("context_status", {}),
+)
+
+
+def network_script(api: list[ScriptedApi]) -> Iterator[Step]:
+    """What the model does with a server elsewhere: open a session, and name it from then on."""
+    yield from steps(("WaitForMcpServers", {}), ours("session_open"))[:-1]
+    ((_, opened),) = answers(api[0].requests[-1]["messages"])
+    calls = [ours(name, session_id=opened["session_id"], **given) for name, given in NETWORKED]
+    yield from steps(*calls)
+
+
+@pytest.mark.requirement("SERVE-1", "SERVE-4")
+@pytest.mark.parametrize("transport", ["http", "sse"])
+def test_claude_code_reaches_a_server_over_the_network_with_a_token(transport, tmp_path, tell):
+    known: list[ScriptedApi] = []
+    with served(tmp_path) as address, ScriptedApi(network_script(known)) as api:
+        known.append(api)
+        url = f"{address}/{'mcp' if transport == 'http' else 'sse'}"
+        server = {"type": transport, "url": url, "headers": HEADERS}
+        told = run(api, server, tmp_path, tmp_path)
+    assert api.refusals == []
+    assert told["result"] == "Done."
+    read = answers(api.requests[-1]["messages"])
+    tell(version_of(claude(), "--version"), transport, read)
+    opened, appended, full, snipped, recalled, _, _, found, compacted, after = [
+        it for _, it in read
+    ]
+    assert {answer["session_id"] for _, answer in read} == {opened["session_id"]}
+    assert opened["created"]
+    assert full["messages"] == len(appended["message_ids"]) == len(SPOKEN)
+    assert snipped["snipped"][0]["reference"]
+    assert recalled["content"].startswith("value_0 = 0")
+    assert found["matches"] == ["weather"]
+    assert compacted["status"] == "done"
+    assert after["used_tokens"] < full["used_tokens"]

@@ -1,36 +1,47 @@
 """Clients that people use, each in an environment of its own, play one conversation.
 
+They do so over stdio, streamable HTTP and SSE, over the network with a bearer token.
 `.ci/clients DIRECTORY` makes the environments; with `MCP_CONTEXT_CLIENTS=DIRECTORY` in the
 environment they are run here, and skipped without.
 """
 
 import json
 import os
-import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from calls import answer
-from mcp import Client
+from clients.ways import (
+    CLIENTS,
+    LONGEST_SECONDS,
+    ROOT,
+    TOKEN,
+    TRANSPORTS,
+    ended,
+    found,
+    free_port,
+    installed,
+    server_command,
+    version_of,
+    way_to,
+)
+from mcp import Client, StdioServerParameters
 from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
-HERE, ROOT = Path(__file__).parent, Path(__file__).parent.parent.parent
-CLIENTS = Path(os.environ.get("MCP_CONTEXT_CLIENTS", "/nowhere"))
-LONGEST_SECONDS = 180
+HERE = Path(__file__).parent
 
-pytestmark = pytest.mark.skipif(not CLIENTS.is_dir(), reason="MCP_CONTEXT_CLIENTS names none")
-
+NODE = ("node", "node_modules", ".bin")
 PLAYERS = {
-    "fastmcp": ("modern/bin/python", "play_fastmcp.py"),
-    "pydantic-ai": ("modern/bin/python", "play_pydantic_ai.py"),
-    "openai-agents": ("openai/bin/python", "play_openai_agents.py"),
-    "langchain-mcp-adapters": ("langchain/bin/python", "play_langchain.py"),
-    "TypeScript v1": ("node", "play_typescript.mjs", "v1"),
-    "TypeScript v2": ("node", "play_typescript.mjs", "v2"),
+    "fastmcp": (("fastmcp", "bin", "python"), "play_fastmcp.py"),
+    "pydantic-ai": (("pydantic-ai", "bin", "python"), "play_pydantic_ai.py"),
+    "openai-agents": (("openai-agents", "bin", "python"), "play_openai_agents.py"),
+    "langchain-mcp-adapters": (("langchain", "bin", "python"), "play_langchain.py"),
+    "TypeScript v1": ((*NODE, "node"), "play_typescript.mjs", "v1"),
+    "TypeScript v2": ((*NODE, "node"), "play_typescript.mjs", "v2"),
 }
 
 
@@ -59,20 +70,14 @@ STEPS = [
 ]
 
 
-def server_command(store: Path) -> list[str]:
-    return [sys.executable, "-m", "mcp_context_server", "serve", "--store", f"sqlite:///{store}"]
-
-
-def played(client: str, store: Path) -> dict:
-    program, *arguments = PLAYERS[client]
-    interpreter = program if program == "node" else str(CLIENTS / program)
-    script = [str(HERE / arguments[0]), *arguments[1:]]
+def played(client: str, way: dict) -> dict:
+    program, script, *more = PLAYERS[client]
     environ = {
         **{key: value for key, value in os.environ.items() if not key.startswith("CLAUDE")},
         "NODE_PATH": str(CLIENTS / "node" / "node_modules"),
     }
     done = subprocess.run(
-        [interpreter, *script, json.dumps(STEPS), *server_command(store)],
+        [installed(*program), str(HERE / script), *more, json.dumps(STEPS), json.dumps(way)],
         capture_output=True,
         text=True,
         timeout=LONGEST_SECONDS,
@@ -85,14 +90,18 @@ def played(client: str, store: Path) -> dict:
 
 
 @pytest.mark.requirement("SERVE-1")
+@pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("client", PLAYERS)
-def test_a_client_plays_a_whole_conversation(client, tmp_path, record_property):
-    told = played(client, tmp_path / "s.db")
-    record_property("client", told["client"])
-    opened, appended, full, snipped, recalled, compacted, noted, _, found, turn, after = told[
-        "answers"
-    ]
-    assert len({answer["session_id"] for answer in told["answers"]}) == 1
+def test_a_client_plays_a_whole_conversation(client, transport, tmp_path, tell):
+    with way_to(transport, tmp_path) as way:
+        told = played(client, way)
+    tell(told["client"], transport, told["answers"])
+    assert_went_well(told["answers"])
+
+
+def assert_went_well(answers: list[dict]) -> None:
+    opened, appended, full, snipped, recalled, compacted, noted, _, found, turn, after = answers
+    assert len({answer["session_id"] for answer in answers}) == 1
     assert opened["created"]
     assert len(appended["message_ids"]) == full["messages"] == len(SPOKEN)
     assert snipped["tokens_freed"] > 1_000
@@ -104,35 +113,55 @@ def test_a_client_plays_a_whole_conversation(client, tmp_path, record_property):
     assert after["used_tokens"] < full["used_tokens"]
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
+# ── mcp-proxy ────────────────────────────────────────────────────────────────
+
+
+def proxy() -> str:
+    return installed("langchain", "bin", "mcp-proxy")
 
 
 @contextmanager
 def proxied(store: Path) -> Iterator[str]:
-    """Our stdio server behind mcp-proxy, as the URL of an SSE endpoint."""
+    """Our stdio server behind mcp-proxy, which listens at this address."""
     port = free_port()
-    proxy = [str(CLIENTS / "langchain/bin/mcp-proxy"), "--host", "127.0.0.1", "--port", str(port)]
-    command = [*proxy, "--cwd", str(ROOT), "--", *server_command(store)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    try:
-        next(line for line in process.stderr if "running on" in line)
-        yield f"http://127.0.0.1:{port}/sse"
-    finally:
-        process.terminate()
-        process.wait(timeout=30)
-        process.stderr.close()
+    listening = ["--host", "127.0.0.1", "--port", str(port), "--cwd", str(ROOT)]
+    process = subprocess.Popen(
+        [proxy(), *listening, "--", *server_command(store)], stderr=subprocess.PIPE, text=True
+    )
+    with ended(process):
+        found("(running on)", process)
+        yield f"http://127.0.0.1:{port}"
+
+
+async def played_by_sdk(client: Client) -> list[dict]:
+    answers: list[dict] = []
+    async with client:
+        for tool, arguments in STEPS:
+            session = answers[0]["session_id"] if answers else ""
+            answers.append(await answer(client, tool, session_id=session, **arguments))
+    return answers
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("SERVE-1")
-async def test_behind_mcp_proxy_the_conversation_is_the_same(tmp_path):
-    answers = []
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_behind_mcp_proxy_the_conversation_is_the_same(transport, tmp_path, tell):
     with proxied(tmp_path / "s.db") as url:
-        async with Client(sse_client(url), mode="legacy") as client:
-            for tool, arguments in STEPS:
-                session = answers[0]["session_id"] if answers else ""
-                answers.append(await answer(client, tool, session_id=session, **arguments))
-    assert answers[5]["status"] == "done"
-    assert answers[2]["messages"] == len(SPOKEN)
+        sse, http = sse_client(f"{url}/sse"), streamable_http_client(f"{url}/mcp")
+        client = Client(sse if transport == "sse" else http, mode="legacy")
+        answers = await played_by_sdk(client)
+    tell(version_of(proxy(), "--version"), f"{transport} to stdio", answers)
+    assert_went_well(answers)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("SERVE-1")
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_mcp_proxy_brings_a_host_that_knows_stdio_only_to_a_server(transport, tmp_path, tell):
+    name = {"http": "streamablehttp", "sse": "sse"}[transport]
+    with way_to(transport, tmp_path) as way:
+        arguments = ["--transport", name, "--headers", "authorization", f"Bearer {TOKEN}"]
+        host = StdioServerParameters(command=proxy(), args=[*arguments, way[transport]])
+        answers = await played_by_sdk(Client(host, mode="legacy"))
+    tell(version_of(proxy(), "--version"), f"stdio to {transport}", answers)
+    assert_went_well(answers)

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = Path(os.environ.get("MCP_CONTEXT_CLIENTS", "/nowhere")) / "modern" / "bin" / "python"
+ELSEWHERE = (
+    Path(os.environ.get("MCP_CONTEXT_CLIENTS", "/nowhere")) / "pydantic-ai" / "bin" / "python"
+)
 PYTHON = Path(sys.executable) if find_spec("pydantic_ai") else ELSEWHERE
 LONGEST_SECONDS = 180
 
