@@ -14,7 +14,8 @@ from typing import Any
 _LOG = logging.getLogger("mcp_context_server.events")
 
 EVENTS: Mapping[str, str] = {
-    "compaction_done": "A compaction was committed, or with `dry_run` would have been.",
+    "compaction_done": "A compaction was committed.",
+    "compaction_dry_run": "A compaction was tried without being committed.",
     "compaction_failed": "A compaction came to nothing; history is as it was.",
     "compaction_nothing_to_do": "There was nothing worth compacting.",
     "breaker_opened": "Automatic compaction failed so often in a row that it pauses.",

@@ -284,6 +284,8 @@ class Written:
     """Whether it was drawn from the messages themselves, so that nothing has to be checked."""
     retries: int = 0
     """How often the call overflowed before it went through."""
+    left_out: int = 0
+    """How many of the oldest messages did not fit into the call."""
 
 
 class Summarizer(Protocol):

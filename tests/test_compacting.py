@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import pytest
@@ -330,6 +330,59 @@ async def test_a_dry_run_shows_the_same_figures_and_changes_nothing():
     did = await made.compact(live, Asked())
     assert would.summary == did.summary
     assert would.edit.tokens_after == did.edit.tokens_after
+
+
+@pytest.mark.requirement("COMP-14", "COMP-5")
+@pytest.mark.parametrize("answers", [(), (GOOD,)], ids=["extracted", "written"])
+async def test_a_dry_run_with_instructions_shows_what_they_make_of_it_and_changes_nothing(answers):
+    told = []
+
+    async def hooks(event, facts):
+        told.append((event, facts.get("instructions", facts.get("summary"))))
+        return ["and of /src/f3.py"] if event == "pre_compact" else ["never heard on a dry run"]
+
+    made = compactor(*answers)
+    made.service.hooks = hooks
+    live = await opened(made)
+    told.clear()
+    before = await transcript(made)
+    asked = Asked(instructions="tell of `frobnicate_all`", is_dry_run=True)
+    would = await made.compact(live, asked)
+    assert await transcript(made) == before
+    assert (await made.service.load("s", "")).session.version == live.session.version
+    assert told == [("pre_compact", "tell of `frobnicate_all`")]
+    if answers:
+        prompt = made.summarizers["anthropic"].tasks[0].prompt
+        assert "tell of `frobnicate_all`" in prompt
+        assert "and of /src/f3.py" in prompt
+    did = await made.compact(live, replace(asked, is_dry_run=False))
+    assert (would.status, did.status) == ("done", "done")
+    assert would.summary == did.summary
+    assert len(await transcript(made)) > len(before)
+
+
+@pytest.mark.requirement("COMP-14")
+async def test_a_dry_run_of_an_agents_summary_leaves_its_ticket_good(client):
+    asked = await answer(client, "compact", summarizer="agent", instructions="name the files")
+    assert "name the files" in asked["prompt"]
+    handed_in = {"summary": STORY, "ticket": asked["ticket"]}
+    would = await answer(client, "compact", dry_run=True, **handed_in)
+    assert (await answer(client, "context_status"))["version"] == asked["version"]
+    assert "A was asked for and is done" in would["summary"]
+    did = await answer(client, "compact", **handed_in)
+    assert (would["status"], did["status"]) == ("done", "done")
+    assert would["tokens_after"] == did["tokens_after"]
+    assert did["version"] > asked["version"]
+
+
+@pytest.mark.requirement("OBS-1", "COMP-14")
+async def test_a_dry_run_is_an_event_of_its_own(caplog):
+    caplog.set_level(logging.INFO, "mcp_context_server.events")
+    made = compactor()
+    await made.compact(await opened(made), Asked(is_dry_run=True))
+    (told,) = [json.loads(record.getMessage()) for record in caplog.records]
+    assert (told["event"], told["dry_run"]) == ("compaction_dry_run", True)
+    assert told["tokens_after"] < told["tokens_before"]
 
 
 @pytest.mark.requirement("COMP-16")

@@ -40,7 +40,7 @@ def emitted() -> set[tuple[str, frozenset[str]]]:
                     case ast.Constant(value=name):
                         found.add((name, facts))
                     case ast.JoinedStr():
-                        ended = set(statuses) - {"running", "needs_summary"}
+                        ended = {*statuses, "dry_run"} - {"running", "needs_summary"}
                         found |= {(f"compaction_{status}", facts) for status in ended}
                     case _:
                         found |= {(name, facts) for name, _ in STAGES}
@@ -81,19 +81,20 @@ def test_an_event_counts_and_stands_on_the_span_of_its_request(measured):
     provider.add_span_processor(SimpleSpanProcessor(spans))
     with provider.get_tracer("t").start_as_current_span("tools/call"):
         emit("compaction_done", session_id="s", trigger="auto", tokens_before=90, tokens_after=20)
-        emit("compaction_done", tokens_before=90, tokens_after=20, dry_run=True, trigger="auto")
+        emit("compaction_dry_run", tokens_before=90, tokens_after=20, dry_run=True, trigger="auto")
         emit("compaction_failed", tried=["anthropic"], trigger=None)
         emit("microcompact", tokens_freed=5)
     (span,) = spans.get_finished_spans()
     assert [event.name for event in span.events] == [
         "compaction_done",
-        "compaction_done",
+        "compaction_dry_run",
         "compaction_failed",
         "microcompact",
     ]
     assert dict(span.events[2].attributes) == {"tried": "['anthropic']"}
     assert counted(measured) == {
-        ("mcp_context.events", "compaction_done"): 2,
+        ("mcp_context.events", "compaction_done"): 1,
+        ("mcp_context.events", "compaction_dry_run"): 1,
         ("mcp_context.events", "compaction_failed"): 1,
         ("mcp_context.events", "microcompact"): 1,
         ("mcp_context.tokens_freed", "compaction_done"): 70,

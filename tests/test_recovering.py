@@ -52,6 +52,34 @@ async def test_too_long_an_input_compacts_once_and_then_gives_up_until_a_respons
     assert third["stage"] == "reactive_compact"
 
 
+NO_HOOKS = {
+    "input": TOO_LONG % (300_000, 200_000),
+    "sum": "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+    "output_cap": "max_tokens: 48000 > 32000, which is the maximum allowed number of output tokens",
+    "bytes": "Request exceeds the maximum size of 33554432 bytes",
+    "media": "messages.3.content.1: image exceeds 5 MB maximum: 5880144 bytes > 5242880 bytes",
+}
+
+
+@pytest.mark.requirement("REC-3")
+@pytest.mark.parametrize("kind", NO_HOOKS)
+async def test_after_a_refusal_for_size_no_stop_hook_runs_at_any_stage(client, kind):
+    """They would send again what was refused; also where the last word is about the output."""
+    steps = []
+    while not steps or steps[-1]["retry"]:
+        steps.append(await refused(client, NO_HOOKS[kind], max_tokens=48_000))
+        assert len(steps) < 12
+    assert {step["kind"] for step in steps} == {kind}
+    assert steps[-1]["stage"] == "give_up"
+    assert [step["run_stop_hooks"] for step in steps] == [False] * len(steps)
+
+
+@pytest.mark.requirement("REC-3")
+@pytest.mark.parametrize("error", ["rate limited, try again later", "Internal server error"])
+async def test_what_is_not_about_size_lets_stop_hooks_run(client, error):
+    assert (await refused(client, error))["run_stop_hooks"] is True
+
+
 async def folded(client) -> dict:
     """A session with collapse on, driven until notes were staged and some committed."""
     folding = {"collapse": True, "micro_compact": False}

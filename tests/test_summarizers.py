@@ -1,6 +1,7 @@
 """Summaries by models: through a scripted Messages API that refuses what the real one refuses."""
 
 import json
+import logging
 
 import anthropic
 import httpx2
@@ -98,9 +99,10 @@ async def test_an_unusable_answer_in_the_conversation_is_followed_by_a_flattened
     assert len(api.requests) == 2
 
 
-@pytest.mark.requirement("COMP-10")
-async def test_a_call_that_overflows_is_made_smaller_until_it_fits(api):
-    api.window_tokens = 20_000
+@pytest.mark.requirement("COMP-10", "OBS-1")
+async def test_a_call_that_overflows_is_made_smaller_until_it_fits(api, caplog):
+    caplog.set_level(logging.INFO, "mcp_context_server.events")
+    api.window_tokens = 12_000
     outcome = await compacted(summarizer(api), tools=TOOLS)
     assert outcome.edit.summarizer == "anthropic"
     assert 1 <= len(api.refusals) <= 3
@@ -108,6 +110,10 @@ async def test_a_call_that_overflows_is_made_smaller_until_it_fits(api):
     assert outcome.retries == len(api.refusals)
     last = api.requests[-1]["messages"][0]["content"]
     assert last.count("oldest messages were left out") == 1
+    told = [json.loads(record.getMessage()) for record in caplog.records]
+    retried = [event for event in told if event["event"] == "summary_retried"]
+    assert [event["tries"] for event in retried] == list(range(1, outcome.retries + 1))
+    assert f"The {retried[-1]['left_out']} oldest messages were left out" in last
 
 
 @pytest.mark.requirement("COMP-10")
@@ -120,7 +126,7 @@ async def test_one_giant_round_is_cut_inside(api):
 
 
 async def test_after_three_retries_the_next_summarizer_takes_over(api):
-    api.window_tokens = 1_000
+    api.window_tokens = 200
     outcome = await compacted(summarizer(api), tools=TOOLS)
     assert outcome.edit.summarizer == "extractive"
     assert outcome.tried[0][0] == "anthropic"

@@ -17,6 +17,7 @@ from mcp_context_server.events import emit
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.summarizers.calls import (
     SYSTEM,
+    TOO_LARGE,
     Bounds,
     Overflowed,
     bounds_of,
@@ -133,7 +134,7 @@ class _Call:
                 answer = await stream.get_final_message()
         except APIStatusError as error:
             overflow = read_overflow(str(error.message), status_code=error.status_code)
-            if overflow.kind in ("input", "sum", "bytes"):
+            if overflow.kind in TOO_LARGE:
                 raise Overflowed(overflow) from error
             message = f"the API refused: {error.message}"
             raise SummaryFailed(message) from error

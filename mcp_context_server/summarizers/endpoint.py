@@ -7,7 +7,13 @@ from typing import Any, cast
 from mcp_context_server.core.recovery.overflow import read_overflow
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.ports import SummaryTask, Written
-from mcp_context_server.summarizers.calls import SYSTEM, Overflowed, bounds_of, flattened_call
+from mcp_context_server.summarizers.calls import (
+    SYSTEM,
+    TOO_LARGE,
+    Overflowed,
+    bounds_of,
+    flattened_call,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ async def _ask(client: Any, address: str, model: str, text: str, max_tokens: int
         raise SummaryFailed(message) from error
     if response.status_code >= 400:
         overflow = read_overflow(response.text, status_code=response.status_code)
-        if overflow.kind in ("input", "sum", "bytes"):
+        if overflow.kind in TOO_LARGE:
             raise Overflowed(overflow)
         message = f"the endpoint answered {response.status_code}: {overflow.reason}"
         raise SummaryFailed(message)

@@ -6,7 +6,7 @@ from conversations import assistant, call, conversation, image, result, text, us
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
 from mcp_context_server.core.summary.shown import Shown, flattened, shrunk, without_media
-from mcp_context_server.core.tokens.estimates import tally_messages
+from mcp_context_server.core.tokens.estimates import tally_messages, tally_text
 
 POLICY = Policy()
 FAMILY = "claude"
@@ -17,6 +17,10 @@ def tokens(messages) -> float:
     return tally_messages(messages, FAMILY).total
 
 
+def as_sent(messages) -> float:
+    return tally_text(flattened(messages, family=FAMILY, policy=POLICY), FAMILY).total
+
+
 def smaller(shown, overflow=BLIND, fits=10**6):
     return shrunk(shown, overflow, fits_tokens=fits, family=FAMILY, policy=POLICY)
 
@@ -24,12 +28,24 @@ def smaller(shown, overflow=BLIND, fits=10**6):
 @pytest.mark.requirement("COMP-10")
 def test_the_oldest_rounds_go_by_the_gap_that_the_error_names():
     view = conversation("u:go", *["t:3000"] * 10)
-    gap = round(tokens(view[:5]) + 10)
+    gap = round(as_sent(view[:5]) + 10)
     error = read_overflow(f"prompt is too long: {10_000 + gap} tokens > 10000 maximum")
     shown = smaller(Shown(messages=view), error)
-    assert tokens(view) - tokens(shown.messages) >= gap
-    assert tokens(view) - tokens(shown.messages) <= gap + tokens(view[5:9])
+    assert as_sent(view) - as_sent(shown.messages) >= gap
+    assert as_sent(view) - as_sent(shown.messages) <= gap + as_sent(view[5:9])
     assert shown.messages[-1] is view[-1]
+
+
+@pytest.mark.requirement("COMP-10")
+@pytest.mark.parametrize("share", [0.5, 0.7, 0.9])
+def test_what_goes_is_reckoned_by_what_is_sent_in_which_old_results_are_short(share):
+    """Whatever the results held, one overflow that names its figures is enough."""
+    view = conversation("u:go", *["t:60000"] * 20)
+    whole = as_sent(view)
+    limit = round(whole * share)
+    error = read_overflow(f"prompt is too long: {round(whole)} tokens > {limit} maximum")
+    shown = smaller(Shown(messages=view), error)
+    assert limit * 0.6 < as_sent(shown.messages) <= limit
 
 
 @pytest.mark.requirement("COMP-10")

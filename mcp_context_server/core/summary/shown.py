@@ -5,7 +5,7 @@ them; the last try keeps what the estimate says fits. A round that is too large 
 itself is cut inside, the largest results first. What was left out is said.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, cast
@@ -63,15 +63,27 @@ def shrunk(
     tries = shown.tries + 1
     if tries > policy.summary_retries:
         return None
-    total = round(tally_messages(shown.messages, family).total)
+    sizes = _sizes(shown.messages, family, policy)
+    total = round(sum(sizes))
     fits = _believed(fits_tokens, overflow, total)
     if tries == policy.summary_retries:
         target = fits
     elif overflow.gap:
-        target = max(1, total - overflow.gap)
+        target = max(1, round(total - overflow.gap / _counted(overflow, total)))
     else:
-        return _without_rounds(shown, tries, fits, family, policy)
-    return _down_to(shown, tries, target, family)
+        return _without_rounds(shown, tries, fits, sizes, family, policy)
+    return _down_to(shown, tries, target, sizes, family, policy)
+
+
+def _sizes(messages: Messages, family: str, policy: Policy) -> list[float]:
+    """What each message takes as it is shown, in which old results are shortened."""
+    texts = (_as_text(each) for each in _flattened(messages, family, policy))
+    return [tally_text(text, family).total for text in texts]
+
+
+def _counted(overflow: Overflow, total: int) -> float:
+    """How many tokens the provider counts for one of ours, where it counts fewer."""
+    return min(1.0, overflow.used / total) if overflow.used and total else 1.0
 
 
 def _believed(fits_tokens: int, overflow: Overflow, total: int) -> int:
@@ -85,27 +97,31 @@ def _believed(fits_tokens: int, overflow: Overflow, total: int) -> int:
 _CAUTION = 0.9
 
 
-def _without_rounds(shown: Shown, tries: int, fits: int, family: str, policy: Policy) -> Shown:
+def _without_rounds(
+    shown: Shown, tries: int, fits: int, sizes: list[float], family: str, policy: Policy
+) -> Shown:
     """A share of the oldest rounds less; one round is left, and cut inside."""
     found = rounds(shown.messages)
     if len(found) <= 1:
-        return _cut(shown, tries, fits, family)
+        return _cut(shown, tries, fits, sizes, family, policy)
     gone = min(ceil(len(found) * policy.summary_drop_fraction), len(found) - 1)
     return _from(shown, found[gone].start, tries)
 
 
-def _down_to(shown: Shown, tries: int, target: int, family: str) -> Shown:
+def _down_to(
+    shown: Shown, tries: int, target: int, sizes: list[float], family: str, policy: Policy
+) -> Shown:
     """Only the newest rounds that a target holds; the newest of all, cut where it is larger."""
     found = rounds(shown.messages)
     start, size = found[-1].start if found else 0, 0.0
     for each in reversed(found):
-        size += tally_messages(shown.messages[each.start : each.stop], family).total
+        size += sum(sizes[each.start : each.stop])
         if size > target:
             break
         start = each.start
     left = _from(shown, start, tries)
-    if tally_messages(left.messages, family).total > target:
-        return _cut(left, tries, target, family)
+    if sum(sizes[start:]) > target:
+        return _cut(left, tries, target, sizes[start:], family, policy)
     return left
 
 
@@ -113,20 +129,20 @@ def _from(shown: Shown, start: int, tries: int) -> Shown:
     return Shown(messages=shown.messages[start:], left_out=shown.left_out + start, tries=tries)
 
 
-def _cut(shown: Shown, tries: int, target: int, family: str) -> Shown:
+def _cut(
+    shown: Shown, tries: int, target: int, sizes: list[float], family: str, policy: Policy
+) -> Shown:
     """The messages with their largest results and texts shortened until a target holds them."""
     messages = list(shown.messages)
-    tokens = [tally_messages((m,), family).total for m in messages]
-    excess = sum(tokens) - target
-    by_size = sorted(range(len(messages)), key=lambda i: (not messages[i].results, -tokens[i]))
+    excess = sum(sizes) - target
+    by_size = sorted(range(len(messages)), key=lambda i: (not messages[i].results, -sizes[i]))
     for index in by_size:
         if excess <= 0:
             break
-        least = min(tokens[index], _LEAST_TOKENS)
-        wanted = max(least, tokens[index] - excess)
-        cut = _cut_message(messages[index], wanted / max(1.0, tokens[index]))
-        excess -= tokens[index] - tally_messages((cut,), family).total
-        messages[index] = cut
+        wanted = max(min(sizes[index], _LEAST_TOKENS), sizes[index] - excess)
+        whole = tally_messages((messages[index],), family).total
+        messages[index] = _cut_message(messages[index], wanted / max(1.0, whole, sizes[index]))
+        excess -= sizes[index] - sum(_sizes((messages[index],), family, policy))
     return Shown(messages=tuple(messages), left_out=shown.left_out, tries=tries)
 
 
@@ -185,10 +201,19 @@ def flattened(messages: Messages, *, family: str, policy: Policy) -> str:
     Old results are shown by their beginning and end, as micro-compaction would clear them.
     Nothing in it can pass for our own structure, and secrets are masked.
     """
+    parts = (part for each in _flattened(messages, family, policy) for part in each)
+    return redact(_as_text(parts), enabled=policy.mask_secrets)
+
+
+def _flattened(messages: Messages, family: str, policy: Policy) -> Iterator[list[str]]:
+    """The parts of each message, of which the newest results are shown longer."""
     newest = [id for message in messages for id in message.results][-policy.keep_recent :]
     most = dict.fromkeys(newest, policy.summary_result_tokens)
-    parts = [p for m in messages for p in _parts(m, family, most, policy.summary_old_result_tokens)]
-    return redact("\n\n".join(parts), enabled=policy.mask_secrets)
+    return (_parts(m, family, most, policy.summary_old_result_tokens) for m in messages)
+
+
+def _as_text(parts: Iterable[str]) -> str:
+    return "\n\n".join(parts)
 
 
 def _parts(message: Message, family: str, most: Mapping[str, int], least: int) -> list[str]:

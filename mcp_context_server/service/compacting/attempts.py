@@ -114,7 +114,7 @@ class Attempt:
     async def _concluded(self, chosen: Selection, summary: Summary) -> Outcome:
         """A summary put in place of the range, with what comes back. Raises `NoSummary`."""
         made = await self._gathered(chosen, summary)
-        planned, notes = made.checked(self.turn), chosen.notes
+        planned, notes = made.checked(self.turn), (*chosen.notes, *summary.notes)
         if told := await self._told_after(summary):
             try:
                 planned = replace(made, told=told).checked(self.turn)
@@ -191,8 +191,9 @@ class Attempt:
 
     def _tell(self, outcome: Outcome) -> None:
         edit, record = outcome.edit, outcome.live.record
+        came = "dry_run" if self.asked.is_dry_run and edit else outcome.status
         emit(
-            f"compaction_{outcome.status}",
+            f"compaction_{came}",
             session_id=record.session_id,
             trigger=self.asked.trigger,
             summarizer=edit.summarizer if edit else None,

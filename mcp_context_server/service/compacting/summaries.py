@@ -41,6 +41,7 @@ class Summary:
     missing: Missing | None = None
     tried: Tried = ()
     retries: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class NoSummary(Exception):
@@ -117,7 +118,9 @@ class Chain:
             except Exception as error:  # a summarizer's own fault is no reason to lose the chain
                 tried.append((name, f"it crashed: {type(error).__name__}: {error}"))
             else:
-                return replace(summary, tried=tuple(tried), retries=written.retries)
+                return replace(
+                    summary, tried=tuple(tried), retries=written.retries, notes=_notes(written)
+                )
         reason = tried[-1][1] if tried else _UNAVAILABLE.get(asked.summarizer, _NOT_SET_UP)
         raise NoSummary(reason, tuple(tried))
 
@@ -128,6 +131,13 @@ _UNAVAILABLE: Mapping[str, str] = {
     "anthropic": "no API key for Anthropic is set (MCP_CONTEXT_ANTHROPIC_API_KEY)",
     "endpoint": "no endpoint is set (MCP_CONTEXT_SUMMARY_URL)",
 }
+
+
+def _notes(written: Written) -> tuple[str, ...]:
+    if not written.left_out:
+        return ()
+    told = f"the {written.left_out:,} oldest messages did not fit into the summary's call"
+    return (f"{told}; what of them matters most is in its index, and `recall` finds them",)
 
 
 def asked_prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
