@@ -108,3 +108,10 @@ def test_key_shaped_strings_are_masked_wherever_they_stand(recorded):
     told = json.dumps(recorded(hostile()).model_dump(mode="json"))
     assert KEY not in told
     assert "[masked API key]" in told
+
+
+@pytest.mark.requirement("SAFE-2")
+def test_a_key_that_stands_where_a_time_should_is_masked_too(recorded):
+    stamped = reply("a1", "u1", "a", usage=usage(900, 0)) | {"timestamp": KEY}
+    (point,) = recorded(lines(user("u1", None, "one"), stamped)).growth
+    assert point.at == "[masked API key]"

@@ -1,5 +1,6 @@
 """Where a conversation's context went: one transcript, read and added up."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
@@ -11,7 +12,7 @@ from mcp_context_server.answers import shares_of, status_of
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.redact import redacted
+from mcp_context_server.core.redact import redact, redacted
 from mcp_context_server.core.session import Contributor, Session, contributors, fold
 from mcp_context_server.core.tokens.costs import Cost
 from mcp_context_server.errors import TranscriptUnreadable
@@ -244,7 +245,24 @@ BATCH_EVENTS = 2_000
 
 def masked(inspection: Inspection) -> Inspection:
     """The inspection with the key-shaped strings of every text in it masked."""
-    return Inspection.model_validate(redacted(inspection.model_dump()))
+    rest = inspection.model_copy(update={"growth": ()})
+    told = Inspection.model_validate(redacted(rest.model_dump()))
+    # Thousands of figures, each with two texts that hosts fill with a time and a word.
+    return told.model_copy(update={"growth": tuple(map(_masked_point, inspection.growth))})
+
+
+def _masked_point(point: Point) -> Point:
+    at, boundary = (_masked_word(text) for text in (point.at, point.boundary))
+    if (at, boundary) == (point.at, point.boundary):
+        return point
+    return point.model_copy(update={"at": at, "boundary": boundary})
+
+
+_PLAIN_WORD = re.compile(r"[0-9T:.Z+-]*|[a-z]*")
+
+
+def _masked_word(text: str | None) -> str | None:
+    return text if text is None or _PLAIN_WORD.fullmatch(text) else redact(text)
 
 
 def _point(response: Response) -> Point:

@@ -53,6 +53,19 @@ AGENT_FILE_PREFIX = "agent-"
 
 
 @dataclass(slots=True)
+class _Response:
+    """What is remembered of a response: a long file has many of them."""
+
+    first_chunk: str
+    """The id of its first message."""
+    timestamp: str | None
+    is_final: bool = False
+    """Whether its output was counted at its end."""
+    told: int = 0
+    """A digest of the newest report."""
+
+
+@dataclass(slots=True)
 class ClaudeCode:
     """Reads records of one file: the main conversation, or a sub-agent's own."""
 
@@ -60,10 +73,7 @@ class ClaudeCode:
     """Whether sidechain records are the conversation (a sub-agent's own file) or are left out."""
     _branch: Branch = field(default_factory=Branch)
     _facts: Facts = field(default_factory=Facts)
-    _reports: dict[str, Reported] = field(default_factory=dict[str, Reported])
-    _first_chunks: dict[str, tuple[str, str | None]] = field(
-        default_factory=dict[str, tuple[str, str | None]]
-    )
+    _responses: dict[str, _Response] = field(default_factory=dict[str, _Response])
     _boundary: Record | None = None
     _unnamed: int = 0
 
@@ -111,23 +121,23 @@ class ClaudeCode:
         response = message.api_message_id
         if response is None:
             return
-        first = self._first_chunks.setdefault(response, (message.id, message.timestamp))
+        known = self._responses.setdefault(response, _Response(message.id, message.timestamp))
         if message.model == SYNTHETIC_MODEL or is_zero_usage(usage):
             return
-        earlier = self._reports.get(response)
         final = inner.get("stop_reason") is not None
-        if earlier is not None and earlier.output_is_final and not final:
+        if known.is_final and not final:
             return
         report = Reported(
-            message_id=first[0],
+            message_id=known.first_chunk,
             usage=usage,
             api_message_id=response,
             model=message.model,
             output_is_final=final,
-            timestamp=first[1],
+            timestamp=known.timestamp,
         )
-        if report != earlier:
-            self._reports[response] = report
+        told = hash(repr(report))
+        if told != known.told:
+            known.is_final, known.told = final, told
             yield report
 
     def _system(self, record: Record, uuid: str) -> Iterator[Event]:

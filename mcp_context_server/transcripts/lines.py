@@ -63,16 +63,23 @@ class LineReader:
 
     def _close(self, end: bytes) -> Iterator[Event]:
         self._line += 1
-        held, line = self._held, b"".join((*self._parts, end))
-        self._parts, self._held = [], 0
-        if held + len(end) > LARGEST_LINE_BYTES:
+        size = self._held + len(end)
+        parts, self._parts, self._held = [*self._parts, end], [], 0
+        if size > LARGEST_LINE_BYTES:
             yield Unreadable(self._line, f"a line of more than {LARGEST_LINE_BYTES} bytes")
             return
-        records, reason = decode_line(line)
+        records, reason = decode_line(_joined(parts))
         for record in records:
             yield from self.read(record)
         if reason:
             yield Unreadable(self._line, reason)
+
+
+def _joined(parts: list[bytes]) -> bytes:
+    """The parts as one, which are let go of: of a long line there is one copy at a time."""
+    line = b"".join(parts)
+    parts.clear()
+    return line
 
 
 def decode_line(line: bytes) -> tuple[list[Record], str | None]:
@@ -82,7 +89,9 @@ def decode_line(line: bytes) -> tuple[list[Record], str | None]:
     record was cut off and the next one written straight after it, that next
     one is found. Values that are no objects are left out silently.
     """
+    has_lone_escape = _LONE_ESCAPE.search(line) is not None
     text = line.decode("utf-8", "replace").strip(_BLANK)
+    del line  # one may have tens of megabytes
     values, at = list[object](), 0
     reason: str | None = None
     while at < len(text):
@@ -95,7 +104,7 @@ def decode_line(line: bytes) -> tuple[list[Record], str | None]:
         values.append(value)
         while at < len(text) and text[at] in _BLANK:
             at += 1
-    if _LONE_ESCAPE.search(line):
+    if has_lone_escape:
         values = [encodable(value) for value in values]
     return [cast("Record", value) for value in values if isinstance(value, dict)], reason
 

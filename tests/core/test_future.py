@@ -4,6 +4,7 @@ from conversations import assistant, call, result, user
 
 from mcp_context_server.core.summary.future import (
     FUTURE_PASSAGES,
+    STRETCH_CHARS,
     Passage,
     lost,
     names,
@@ -24,6 +25,11 @@ def shown(text: str) -> Passage:
 def test_names_are_paths_with_their_last_part_and_words_no_sentence_has():
     text = "see src/tide_table.py, runNow and v2beta, not plain words or 123456"
     assert names(text) == {"src/tide_table.py", "tide_table.py", "runNow", "v2beta"}
+
+
+def test_the_names_of_a_text_are_the_same_however_long_it_is():
+    text = "see src/tide_table.py, runNow and v2beta in harbour_list.py; "
+    assert names(text * (3 * STRETCH_CHARS // len(text))) == names(text)
 
 
 def test_what_is_used_next_and_known_from_before_only_is_a_reference():

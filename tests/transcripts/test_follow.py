@@ -1,4 +1,5 @@
 import os
+import tracemalloc
 
 import pytest
 from transcripts.claude import boundary, lines, reply, summary, user
@@ -45,6 +46,21 @@ def test_growing_byte_by_byte_gives_what_reading_whole_gives(path):
         append(path, data[at : at + 7])
         told += follower.poll()
     assert told == events_of(data)
+
+
+@pytest.mark.requirement("HOST-1")
+def test_of_a_huge_line_two_copies_are_held_at_a_time(path):
+    """As bytes and as text, then as text and as what it says."""
+    size = 20 * CHUNK_BYTES
+    path.write_bytes(lines(user("u1", None, "x" * size), user("u2", "u1", "more")))
+    follower = Follower(path, "claude-code")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in follower.stream()) == 3
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 2.5 * size
 
 
 @pytest.mark.parametrize("stop", [0, 60, len(FIRST), len(FIRST) + 30, len(FIRST + SECOND)])

@@ -17,7 +17,11 @@ FUTURE_PASSAGES = 30
 SHORTEST_NAME_CHARS, LONGEST_NAME_CHARS = 5, 120
 """A name is not shorter or longer."""
 
+STRETCH_CHARS = 1_000_000
+"""How much of a text is taken apart at a time."""
+
 _TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-]{3,}[A-Za-z0-9_]")
+_GAP = re.compile(r"[^A-Za-z0-9_./\-]")
 _TELLING = re.compile(r"[_/.]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
 _LETTER = re.compile(r"[A-Za-z]")
 
@@ -34,9 +38,20 @@ class Passage:
 def names(text: str) -> set[str]:
     """The names in a text: paths with their last part, snake_case, CamelCase, and with digits."""
     found = set[str]()
-    for token in _TOKEN.findall(text):
+    for token in _tokens(text):
         name = token.strip(".-/")
         found |= {each for each in (name, name.rpartition("/")[2]) if is_name(each)}
+    return found
+
+
+def _tokens(text: str) -> set[str]:
+    """What may be a name, each once, without a list of all of them in a text of any size."""
+    found, start = set[str](), 0
+    while start < len(text):
+        gap = _GAP.search(text, start + STRETCH_CHARS)
+        end = gap.start() if gap else len(text)
+        found.update(_TOKEN.findall(text, start, end))
+        start = end
     return found
 
 
