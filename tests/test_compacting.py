@@ -403,6 +403,34 @@ async def test_a_second_compaction_tells_every_request_once():
 
 
 @pytest.mark.requirement("COMP-14")
+async def test_a_dry_run_heeds_instructions_and_tells_no_hook_that_it_was_done():
+    made, heard = compactor(GOOD), []
+
+    async def hooks(event, facts):
+        heard.append(event)
+        return ()
+
+    live, made.service.hooks = await opened(made), hooks
+    before = await transcript(made)
+    outcome = await made.compact(live, Asked(is_dry_run=True, instructions="Keep the flags."))
+    assert made.summarizers["anthropic"].tasks[0].instructions == ("Keep the flags.",)
+    assert (outcome.status, heard) == ("done", ["pre_compact"])
+    assert await transcript(made) == before
+
+
+@pytest.mark.requirement("COMP-14")
+async def test_what_a_host_compacted_is_not_taken_back():
+    made = compactor()
+    outcome = await made.compact(await opened(made), Asked())
+
+    async def decide(current):
+        return (outcome.edit.model_copy(update={"id": "by-host", "trigger": "host"}),)
+
+    live = await made.service.write("s", "", decide)
+    assert (await made.undo(live))[1] == outcome.edit.id
+
+
+@pytest.mark.requirement("COMP-14")
 async def test_the_newest_compaction_can_be_taken_back():
     made = compactor()
     live = await opened(made)
@@ -432,12 +460,15 @@ async def test_a_manual_compaction_passes_an_open_breaker():
 async def test_a_summary_of_nearly_the_same_size_is_a_failure_with_its_reason():
     made = compactor(GOOD)
     live = await opened(made)
-    gone = select(turn_of(live.session, made.service.moment()), Wish()).dropped_tokens
-    nearly = Written(f"<summary>{'word ' * int(gone * 0.97)}</summary>", "end_turn")
+    turn = turn_of(live.session, made.service.moment())
+    gone = select(turn, Wish()).dropped_tokens
+    nearly = Written(f"<summary>{'word ' * int(gone * 0.9)}</summary>", "end_turn")
     made.summarizers["anthropic"].answers[:] = [nearly]
     outcome = await made.compact(live, Asked(trigger="auto"))
     assert outcome.status == "failed"
-    assert outcome.live.session.breaker.failures == 1
+    assert outcome.reason.startswith("no_gain")
+    breaker = outcome.live.session.breaker
+    assert (breaker.failures, breaker.used_tokens) == (1, round(turn.used))
     made.summarizers["anthropic"].answers[:] = [GOOD]
     assert (await made.compact(live, Asked(trigger="auto"))).status == "done"
 

@@ -49,6 +49,13 @@ async def test_the_memory_is_the_summary_and_no_summarizer_is_asked(trigger):
     assert not validate([message.wire() for message in view], open_tail=True)
 
 
+@pytest.mark.requirement("COMP-17", "SMC-1")
+async def test_what_the_memory_does_not_say_is_told():
+    made = compactor(GOOD)
+    outcome = await made.compact(await remembering(made), Asked())
+    assert "/src/f1.py" in outcome.missing.identifiers
+
+
 @pytest.mark.requirement("SMC-2")
 async def test_the_newest_messages_stay_verbatim_behind_it_in_their_order():
     made = compactor(GOOD)
