@@ -241,9 +241,9 @@ def test_pending_servers_are_those_named_last_until_their_tools_arrive():
     waiting = catalog(pending_servers=["fs", "slack"])
     assert waiting.unavailable == {"fs": "connecting", "slack": "connecting"}
     assert register(waiting, [READ], policy=POLICY).unavailable == {"slack": "connecting"}
-    failed = withdraw(waiting, "fs", "failed")
-    assert register(failed, [], policy=POLICY, pending_servers=["jira"]).unavailable == {
-        "fs": "failed",
+    lost = withdraw(waiting, "fs")
+    assert register(lost, [], policy=POLICY, pending_servers=["jira"]).unavailable == {
+        "fs": "disconnected",
         "jira": "connecting",
     }
 

@@ -102,7 +102,7 @@ def test_a_name_is_found_in_any_spelling(query: str, matches: tuple[str, ...]):
 
 @pytest.mark.requirement("TOOL-3")
 def test_a_miss_lists_the_nearest_names_and_the_servers_that_may_have_it():
-    waiting = withdraw(catalog(*THREE, pending_servers=["jira"]), "db", "failed")
+    waiting = withdraw(catalog(*THREE, pending_servers=["jira"]), "db")
     assert find(waiting, "zzz", deferral=all_but(waiting)) == Found(
         matches=(),
         query="zzz",
@@ -113,7 +113,7 @@ def test_a_miss_lists_the_nearest_names_and_the_servers_that_may_have_it():
         nearest=(BROWSER, CODEX, READ),
         note=(
             f"No tool matches 'zzz'. Nearest names: {BROWSER}, {CODEX}, {READ}. "
-            "Tools may be missing while these servers are: jira (connecting), db (failed)."
+            "Tools may be missing while these servers are: jira (connecting), db (disconnected)."
         ),
     )
 

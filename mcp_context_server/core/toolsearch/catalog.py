@@ -28,7 +28,7 @@ Definition = Mapping[str, Any]
 Tally = Callable[[Sequence[Definition]], int]
 """Tokens that these definitions take in a prompt."""
 
-ServerState = Literal["connecting", "failed", "disconnected"]
+ServerState = Literal["connecting", "disconnected"]
 
 PURPOSE_CHARS = 120
 """Longest purpose in a list of names."""
@@ -113,10 +113,10 @@ def admit(
     )
 
 
-def withdraw(catalog: Catalog, server: str, state: ServerState = "disconnected") -> Catalog:
+def withdraw(catalog: Catalog, server: str) -> Catalog:
     """The catalogue without a server's tools, which `register` brings back."""
     kept = tuple(d for d in catalog.definitions if server_of(d) != server)
-    return Catalog(definitions=kept, unavailable={**catalog.unavailable, server: state})
+    return Catalog(definitions=kept, unavailable={**catalog.unavailable, server: "disconnected"})
 
 
 def digest(definitions: Iterable[Definition]) -> str:

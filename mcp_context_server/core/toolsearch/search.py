@@ -67,7 +67,7 @@ class Found(Value):
     query: str
     total_deferred_tools: int
     pending_mcp_servers: tuple[str, ...]
-    """Servers whose tools may yet come: connecting, failed or disconnected."""
+    """Servers whose tools may yet come: connecting or disconnected."""
     tools: tuple[dict[str, Any], ...]
     """Name, description and input_schema of the matches, as many as fit the budget."""
     tool_references: tuple[Block, ...]
