@@ -54,7 +54,7 @@ class ToolIndex:
             (name, f.sense_weight) for name, f in ranking.fields.items() if f.sense_weight
         ]
         self._postings: Postings = {}
-        self._names: list[frozenset[str]] = []
+        self._names: list[tuple[str, ...]] = []
         self._servers: list[str] = []
         self._senses: list[bytes] = []
         self._spelling: Spelling | None = None
@@ -66,7 +66,7 @@ class ToolIndex:
         """Index one more tool; its document number."""
         document = len(self)
         fields = _fields(tool)
-        self._names.append(frozenset(fields["name"]))
+        self._names.append(tuple(dict.fromkeys(fields["name"])))
         self._servers.append(tool.server)
         self._senses.append(meanings().packed((fields[name], w) for name, w in self._sensed))
         known, saturation = self._postings.get, self._ranking.saturation
@@ -128,10 +128,11 @@ class ToolIndex:
     def _rarity(self, holding: int) -> float:
         return log(1 + (len(self) - holding + 0.5) / (holding + 0.5))
 
-    def _coverage(self, name: frozenset[str], wanted: Mapping[str, float]) -> float:
+    def _coverage(self, name: Sequence[str], wanted: Mapping[str, float]) -> float:
         if not name:
             return 1.0
-        return 1 + self._ranking.name_coverage * len(name & wanted.keys()) / len(name)
+        asked = sum(map(wanted.__contains__, name))
+        return 1 + self._ranking.name_coverage * asked / len(name)
 
     def _with_sense(
         self, scores: Mapping[int, float], direction: Direction | None

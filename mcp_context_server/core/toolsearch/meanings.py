@@ -26,8 +26,8 @@ TABLE = "meanings.bin"
 
 _LANE_BYTES = 4
 _LANES_BYTES = DIMENSIONS * _LANE_BYTES
-_MOST_LANES = 1 << 13
-"""Vectors kept as integers at a time; they take some 2.5 MB."""
+_MOST_LANES = 1 << 11
+"""Vectors kept as integers at a time; they take some 0.6 MB."""
 _COUNT_BIT = 8 * _LANES_BYTES
 _ONE = 1 << _COUNT_BIT
 """A lane above all others counts the vectors in a sum."""
