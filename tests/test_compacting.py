@@ -90,6 +90,16 @@ async def test_the_chain_is_tried_in_order_and_tells_which_one_ran():
     assert outcome.tried == (("anthropic", "no route to the API"),)
 
 
+@pytest.mark.requirement("COMP-12")
+async def test_a_summarizer_that_crashes_is_followed_by_the_next():
+    made = compactor()
+    broken = Scripted([KeyError("by zero")])
+    made.summarizers = {"anthropic": broken, "extractive": ExtractiveSummarizer()}
+    outcome = await made.compact(await opened(made), Asked(trigger="auto"))
+    assert (outcome.status, outcome.edit.summarizer) == ("done", "extractive")
+    assert outcome.tried == (("anthropic", "it crashed: KeyError: 'by zero'"),)
+
+
 @pytest.mark.requirement("COMP-17")
 async def test_what_a_written_summary_lost_is_told_and_added():
     made = compactor(Written(STORY.replace("A was", "With great care A was " * 40), "end_turn"))
@@ -143,7 +153,7 @@ FAILURES = {
     "too short": Written("<summary>ok</summary>", "end_turn"),
     "larger than before": Written("word " * 60_000, "end_turn"),
     "the API's error": SummaryFailed("429 rate limit"),
-    "a crash": ZeroDivisionError("oops"),
+    "a crash": KeyError("oops"),
 }
 
 
