@@ -46,14 +46,15 @@ def _committed(
     groups: Iterable[Collapse], turn: Turn, places: Mapping[str, int], needed: float
 ) -> tuple[Collapse, ...]:
     """The edits that commit groups, oldest first, until enough is freed; neighbours in one."""
-    chosen, freed = list[Collapse](), 0
+    chosen, freed = list[Collapse](), 0.0
     for group in groups:
         if freed >= needed:
             break
         saves = _saves(group, turn, places)
         if saves > 0:
             freed += saves
-            chosen.append(group.model_copy(update={"at": turn.at, "tokens_freed": saves}))
+            told = {"at": turn.at, "tokens_freed": round(saves)}
+            chosen.append(group.model_copy(update=told))
     return tuple(_joined(chosen, places))
 
 
@@ -76,17 +77,18 @@ def _joined(groups: Iterable[Collapse], places: Mapping[str, int]) -> Iterator[C
         yield before
 
 
-def _saves(group: Collapse, turn: Turn, places: Mapping[str, int]) -> int:
+def _saves(group: Collapse, turn: Turn, places: Mapping[str, int]) -> float:
     """What a group frees in the view as it is now; nothing where it no longer stands there."""
     found = _range_of(group, places)
-    return _freed(turn, found, group.messages) if found else 0
+    return _freed(turn, found, group.messages) if found else 0.0
 
 
-def _freed(turn: Turn, old: range, new: Iterable[Message]) -> int:
-    """What is freed where messages stand in place of a range of the view."""
+def _freed(turn: Turn, old: range, new: Iterable[Message]) -> float:
+    """What is freed where messages stand in place of a range of the view; not rounded, so that a
+    turn planned again finds the space that this one counted on."""
     came = sum(message_tokens(message, turn.session.family) for message in new)
     gone = turn.ledger.tokens_in(old.start, old.stop)
-    return round(turn.session.calibration.factor * (gone - came))
+    return turn.session.calibration.factor * (gone - came)
 
 
 # ── groups ───────────────────────────────────────────────────────────────────
@@ -104,7 +106,7 @@ def _new_groups(turn: Turn, places: Mapping[str, int]) -> Iterator[Collapse]:
                 first=old[0].id,
                 last=old[-1].id,
                 messages=(note,),
-                tokens_freed=freed,
+                tokens_freed=round(freed),
             )
 
 
