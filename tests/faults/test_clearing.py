@@ -24,6 +24,31 @@ from mcp_context_server.service.turns import Snipping, clear_results
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: only under pressure or with a cold cache; told, durable, with a switch": (
+        "test_fifteen_readings_at_a_tenth_of_the_window_stay_and_at_nine_tenths_go",
+        "test_a_placeholder_names_tool_argument_size_and_handle",
+        "test_micro_compaction_switched_off_clears_nothing_even_in_a_full_window",
+        "test_a_file_read_again_after_its_reading_was_cleared_is_a_reading_of_its_own",
+    ),
+    "a rest of 61 minutes, the switch on and off": (
+        "test_an_idle_clearing_is_reported_in_full_and_its_switch_is_honoured",
+    ),
+    "eleven results of fifty tokens in a window of 200,000": (
+        "test_eleven_small_results_in_a_large_window_are_left_alone",
+    ),
+    "clearing, then an automatic compaction": (
+        "test_what_was_cleared_before_an_automatic_compaction_is_what_it_summarizes",
+        "test_what_was_cleared_stands_in_the_transcript_for_a_summary",
+    ),
+    "three results that came just now": ("test_results_after_the_last_reply_are_not_touched",),
+    "60,000 characters that `recall` brought back": (
+        "test_what_recall_brought_back_is_not_offloaded_again",
+    ),
+    "a restart between clearing and reading": ("test_handles_survive_a_restart",),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestClearing:
     def test_fifteen_readings_at_a_tenth_of_the_window_stay_and_at_nine_tenths_go(self):
@@ -78,8 +103,9 @@ class TestClearing:
         assert cleared(after)
 
     def test_what_recall_brought_back_is_not_offloaded_again(self):
-        view = readings(15, 4_000, tool="mcp__context__recall")
+        view = readings(3, 60_000, tool="mcp__context__recall")
         turn = turn_for(view, **SMALL, time_clearing=True)
+        assert turn.used >= turn.window.blocking
         assert microcompact(turn) is None
         assert spill(turn) is None
 

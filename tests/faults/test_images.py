@@ -23,6 +23,32 @@ from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: a limit in bytes and number of its own, the newest stay": (
+        "test_25_images_of_900_kilobytes_at_a_sixth_of_the_window",
+        "test_markers_keep_the_place_and_the_text_around",
+    ),
+    "21 images, one of them 2,400 pixels wide": (
+        "test_the_21st_image_does_not_lower_the_limit_of_a_large_one",
+        "test_one_large_image_among_21_breaks_no_rule_wherever_it_stands",
+    ),
+    "an error about images, and the same request again": (
+        "test_an_error_about_images_is_mended_without_a_model_and_not_sent_again",
+    ),
+    "an image of a wrong type that a compaction would send again": (
+        "test_an_image_of_a_wrong_type_is_mended_and_never_reaches_a_summarizer",
+    ),
+    "63 images, 101 MiB at a third of the window": ("test_63_images_leave_the_newest",),
+    "three compactions of twenty images each": (
+        "test_three_compactions_of_twenty_images_each_copy_none_of_them",
+        "test_an_edit_does_not_copy_the_images_it_takes_out",
+    ),
+    "600,000 characters of base64 as text": (
+        "test_base64_that_came_as_text_is_spilled_not_quoted",
+    ),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestImages:
     def test_25_images_of_900_kilobytes_at_a_sixth_of_the_window(self):

@@ -17,6 +17,45 @@ from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: what comes out is always legal": (
+        "test_every_cut_of_a_conversation_stays_legal_through_every_stage",
+        "test_a_cut_anywhere_is_repaired_when_it_comes_in",
+        "test_two_tools_of_one_name_are_a_fault",
+    ),
+    "a cut between a call and its result": (
+        "test_a_cut_between_a_call_and_its_result_leaves_neither_or_both",
+    ),
+    "an orphaned result in the first message that is kept, text beside it": (
+        "test_an_orphaned_result_goes_and_the_text_beside_it_stays",
+    ),
+    "ten parallel readings, the last six kept": (
+        "test_ten_parallel_results_stay_with_their_calls_when_six_are_kept",
+    ),
+    "a target that begins with a tool's message of plain text": (
+        "test_a_conversation_that_begins_with_a_result_begins_with_a_user_all_the_same",
+        "test_a_plain_text_tool_message_without_its_call_is_no_first_message",
+    ),
+    "seven messages of which the fourth, a call, is gone": (
+        "test_a_call_taken_out_in_the_middle_takes_its_result_along",
+    ),
+    "half of a server-side pair, in one message or over two": (
+        "test_a_server_side_result_without_its_call_goes",
+        "test_any_server_side_result_pairs_by_its_id_whatever_its_kind",
+    ),
+    "a compaction while a call is open": (
+        "test_with_an_open_call_old_results_may_go_but_the_call_stays_open",
+        "test_a_compaction_while_a_call_is_open_keeps_the_call_for_its_result",
+    ),
+    "a budget smaller than the current prompt": (
+        "test_the_current_prompt_stays_however_large_it_is",
+    ),
+    "a large human message beside a reply with two calls": (
+        "test_an_edit_of_one_message_leaves_the_others_the_same_objects",
+    ),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestPairs:
     @modest

@@ -27,6 +27,31 @@ from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: one prefix below the threshold, few rewrites, four marks at most": (
+        "test_below_the_threshold_ten_turns_share_one_prefix_byte_for_byte",
+        "test_one_rewrite_a_crossing_then_none_until_the_room_is_used_up",
+        "test_no_breakpoint_stands_on_empty_text_or_thinking_and_there_are_four_at_most",
+    ),
+    "a trigger of 500,000 and a target of 300,000": (
+        "test_after_a_clearing_from_500000_to_300000_the_next_waits_for_200000_more",
+    ),
+    "a cache that is written and never read": (
+        "test_a_cache_that_is_written_and_not_read_is_flagged",
+        "test_a_clearing_of_our_own_explains_a_cache_that_is_not_read",
+    ),
+    "a deferred tool that is loaded": (
+        "test_a_deferred_tool_that_is_loaded_leaves_the_tools_before_it_as_they_were",
+        "test_the_request_never_names_other_tools_than_it_was_given",
+    ),
+    "2,000 tokens saved for 150,000 rewritten": (
+        "test_two_thousand_tokens_saved_do_not_pay_for_150000_rewritten",
+        "test_what_costs_more_than_it_saves_is_not_done",
+    ),
+    "a last block of empty text": ("test_a_last_block_of_empty_text_gets_no_mark",),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestCache:
     def test_below_the_threshold_ten_turns_share_one_prefix_byte_for_byte(self):
@@ -57,6 +82,27 @@ class TestCache:
         gaps = [later - earlier for earlier, later in pairwise(rewrites)]
         assert len(rewrites) >= 3
         assert min(gaps) >= 5
+
+    def test_after_a_clearing_from_500000_to_300000_the_next_waits_for_200000_more(self):
+        policy = {"auto_compact_cap_tokens": 500_000, "clear_to_fraction": 0.6}
+        session = session_of((user("go", id="p"),), model="claude-opus-4-8", **policy)
+        before, after = list[int](), list[int]()
+        for n in range(110):
+            more = (
+                assistant(call(f"c{n}", file_path=f"/f{n}"), id=f"a{n}"),
+                user(result(f"c{n}", words(40_000)), id=f"r{n}"),
+            )
+            version = session.version
+            session = fold(session, enumerate(more, version + 1), version=version + 2)
+            turn = turn_of(session, MOMENT)
+            planned = plan(turn)
+            if planned.edits:
+                before.append(round(turn.used))
+                after.append(planned.used_tokens)
+            session = planned.session
+        assert len(before) >= 2
+        assert all(500_000 <= used < 520_000 for used in before)
+        assert all(280_000 < used <= 300_000 for used in after)
 
     def test_what_costs_more_than_it_saves_is_not_done(self):
         view = (*readings(6, 600)[:-1], *readings(0, 0)[1:])

@@ -12,6 +12,25 @@ from mcp_context_server.server import build_server
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: each loop has its window, counters and boundary": (
+        "test_a_childs_smaller_window_is_its_own",
+        "test_every_session_is_kept_within_its_own_window",
+        "test_clearing_by_age_is_not_for_subagents",
+    ),
+    "a sub-agent that nobody gave an id": (
+        "test_a_subagent_that_nobody_gave_an_id_is_kept_within_its_window",
+    ),
+    "a last result larger than the window": ("test_an_oversized_last_result_is_cut_not_fatal",),
+    "eight results of a fifth of the window in one turn": (
+        "test_eight_results_of_a_fifth_of_the_window_fit_and_can_be_fetched_one_by_one",
+    ),
+    "252,000 of 272,000 tokens, and nothing to clear": (
+        "test_a_subagent_full_of_words_alone_is_compacted_without_any_model",
+    ),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestSubagents:
     def test_eight_results_of_a_fifth_of_the_window_fit_and_can_be_fetched_one_by_one(self):
@@ -53,6 +72,17 @@ class TestSubagents:
     def test_clearing_by_age_is_not_for_subagents(self):
         view = readings(15, 2_000, stamp="2027-01-15T06:00:00Z")
         assert plan(turn_for(view, kind="subagent", time_clearing=True)).edits == ()
+
+    async def test_a_subagent_that_nobody_gave_an_id_is_kept_within_its_window(self):
+        """Its id is ours then, and the layer is the same for every loop."""
+        async with Client(build_server(service())) as client:
+            opened = await answer(client, "session_open", kind="subagent", context_window=16_000)
+            child = opened["session_id"]
+            messages = [message.wire() for message in readings(12, 6_000)]
+            await answer(client, "append_messages", session_id=child, messages=messages)
+            prepared = await answer(client, "prepare_turn", session_id=child)
+        assert prepared["action"] == "send"
+        assert [stage["stage"] for stage in prepared["applied"]] == ["microcompact"]
 
     async def test_a_subagent_full_of_words_alone_is_compacted_without_any_model(self):
         said = [("user", "assistant")[n % 2] for n in range(60)]

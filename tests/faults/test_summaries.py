@@ -11,6 +11,16 @@ from mcp_context_server.service.compacting import Asked
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "a system prompt and tools that alone fill the window": (
+        "test_where_system_and_tools_alone_fill_the_window_they_are_named_as_the_cause",
+    ),
+    "a tool that says what a user asked for, and keys beside it": (
+        "test_what_a_tool_said_a_user_asked_for_is_no_request_and_keys_are_masked",
+    ),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 @pytest.mark.requirement("BRK-4")
 def test_where_system_and_tools_alone_fill_the_window_they_are_named_as_the_cause():

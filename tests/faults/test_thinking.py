@@ -14,6 +14,26 @@ from mcp_context_server.core.summary.shown import without_media
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: byte for byte or gone whole, through snip, clearing and summary": (
+        "test_thinking_comes_through_snips_and_clearing_byte_for_byte",
+        "test_where_it_must_go_it_goes_whole",
+        "test_a_request_for_a_summary_alters_no_thinking",
+    ),
+    "the last reply of sixty blocks, then a request for a summary": (
+        "test_the_last_reply_keeps_its_sixty_blocks",
+        "test_a_request_for_a_summary_alters_no_thinking",
+    ),
+    "5,000 characters of thinking, then a snip": (
+        "test_thinking_comes_through_snips_and_clearing_byte_for_byte",
+    ),
+    "a reply of nothing but thinking": ("test_a_message_of_thinking_alone_is_never_left_empty",),
+    "a reasoning item of another API, with its id": (
+        "test_a_reasoning_item_keeps_its_id_and_its_place",
+    ),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestThinking:
     view = (
@@ -56,6 +76,17 @@ class TestThinking:
         view = (*self.view, last, user(*(result(f"x{n}") for n in range(58)), id="lr"))
         after = planned_view(view, model="claude-opus-4-8", **TIGHT)
         assert after[-2] == last
+
+    @pytest.mark.parametrize("model", ["claude-opus-4-8", "gpt-5"])
+    def test_a_reasoning_item_keeps_its_id_and_its_place(self, model):
+        item = {"type": "reasoning", "id": "rs_1", "encrypted_content": "QUFB" * 40, "summary": []}
+        view = list(self.view)
+        view[1] = assistant(item, text("plan"), call("a"), call("b"), id="t")
+        after = planned_view(tuple(view), model=model, **TIGHT)
+        assert after[1].blocks[0] == item
+        assert after != tuple(view)
+        session = taken_in(*view)
+        assert session.view[1].blocks[0] == item
 
     @pytest.mark.parametrize("model", ["claude-opus-4-8", "claude-opus-5-5"])
     def test_a_request_for_a_summary_alters_no_thinking(self, model):

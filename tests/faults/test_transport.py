@@ -16,12 +16,42 @@ from mcp_context_server.service.compacting import Asked
 
 pytestmark = pytest.mark.anyio
 
+CASES = {
+    "the rule: small answers, one copy, nothing but plain text to understand": (
+        "test_a_conversation_of_10000_messages_is_reported_in_a_few_thousand_characters",
+        "test_answers_to_long_conversations_stay_small_where_changes_are_asked_for",
+        "test_a_view_stands_once_in_its_answer",
+    ),
+    "a client without capabilities": (
+        "test_a_client_without_capabilities_is_served",
+        "test_without_sampling_a_compaction_is_made_all_the_same",
+    ),
+    "a refusal that a model takes for a missing tool": (
+        "test_a_refusal_is_plain_text_that_says_what_to_do",
+    ),
+    "a client that gives up after sixty seconds": (
+        "test_a_summary_of_seventy_seconds_is_started_and_asked_for_again",
+    ),
+    "fields of tools that MCP does not know": (
+        "test_the_tools_have_no_fields_that_mcp_does_not_know",
+    ),
+}
+"""What users met, and the tests that it may not happen here."""
+
 
 class TestTransport:
     async def test_a_client_without_capabilities_is_served(self):
         async with Client(build_server(service())) as client:
             await answer(client, "append_messages", messages=[{"role": "user", "content": "go"}])
             assert (await answer(client, "prepare_turn"))["action"] == "send"
+
+    async def test_without_sampling_a_compaction_is_made_all_the_same(self):
+        async with Client(build_server(service())) as client:
+            assert client.server_capabilities is not None
+            view = [message.wire() for message in readings(9, 6_000)]
+            await answer(client, "append_messages", messages=view)
+            done = await answer(client, "compact")
+        assert (done["status"], done["summarizer"]) == ("done", "extractive")
 
     async def test_answers_to_long_conversations_stay_small_where_changes_are_asked_for(self):
         async with Client(build_server(service())) as client:
