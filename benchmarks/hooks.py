@@ -4,7 +4,7 @@
 
 On a synthetic transcript of that size. Runs alternate, so that all see the same machine;
 the table shows medians and their ratio to the bare Python. `session-start` is shown with
-what was prepared while the host compacted, and without.
+what was prepared while the host compacted or at the turn's end, and without.
 """
 
 import json
@@ -20,10 +20,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "transcripts"))
-from claude import answer, lines, reply, user
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "transcripts")]
 
-from mcp_context_server.hosts.hooks.state import State
+from claude import answer, lines, reply, user  # noqa: E402
+
+from mcp_context_server.hosts.hooks.state import State  # noqa: E402
 
 SESSION = "11111111-2222"
 BARE = (sys.executable, "-c", "pass")
@@ -61,6 +63,7 @@ def main(megabytes: float, runs: int) -> None:
         path = home / f"{SESSION}.jsonl"
         transcript(path, megabytes)
         environ = {**os.environ, "HOME": directory, "XDG_STATE_HOME": directory}
+        environ["PYTHONPATH"] = str(ROOT)
         state = State(home / "mcp-context-server")
         told = {"session_id": SESSION, "transcript_path": str(path), "cwd": directory}
 
@@ -73,6 +76,14 @@ def main(megabytes: float, runs: int) -> None:
             state.keep("handover", SESSION, {"text": "what was known " * 500})
             return hook("session-start", source="compact")()
 
+        def cleared() -> float:
+            """After a turn whose end prepared it, and the end of its conversation."""
+            hook("stop", stop_hook_active=False)()
+            while "text" not in state.read("handover", SESSION):
+                time.sleep(0.05)
+            hook("session-end", reason="clear")()
+            return hook("session-start", source="clear")()
+
         timed: dict[str, Callable[[], float]] = {
             "bare Python": lambda: seconds(BARE, b"", environ),
             "statusline": hook("statusline"),
@@ -80,6 +91,7 @@ def main(megabytes: float, runs: int) -> None:
             "stop": hook("stop", stop_hook_active=False),
             "pre-compact": hook("pre-compact"),
             "session-start, prepared": prepared,
+            "session-start, after /clear": cleared,
             "session-start, not prepared": hook("session-start", source="compact"),
         }
         for run in timed.values():

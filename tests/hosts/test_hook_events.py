@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from platformdirs import user_state_path
-from transcripts.claude import answer, boundary, lines, reply, summary, user
+from transcripts.claude import answer, boundary, lines, record, reply, summary, user
 
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.window import window
@@ -116,6 +116,44 @@ def test_a_conversation_that_ended_long_ago_or_elsewhere_hands_nothing_over(host
     assert host.tells("session-start", source="clear") is None
     assert host.tells("session-end", reason="logout") is None
     assert host.tells("session-start", source="clear") is None
+
+
+def prepared_at_a_turns_end(host) -> None:
+    host.write(user("u1", None, "hi"), used(1_000))
+    assert host.tells("stop") is None
+    kept = host.state.read("handover", SESSION)
+    assert host.prepared[-1] == (host.transcript, SESSION, kept.pop("ticket"))
+    host.state.keep("handover", SESSION, {**kept, "text": "prepared"})
+
+
+def started_after_a_clear(host) -> str:
+    host.tells("session-end", reason="clear")
+    return added(host.tells("session-start", source="clear", session_id="new"))
+
+
+def test_what_a_clear_hands_over_is_prepared_at_the_end_of_each_turn(host):
+    prepared_at_a_turns_end(host)
+    host.write(record("system", "s1", "a1", subtype="turn_duration"))
+    assert started_after_a_clear(host) == "prepared"
+    assert len(host.prepared) == 1
+
+
+def test_what_was_said_after_the_turn_that_was_prepared_for_is_handed_over_too(host):
+    prepared_at_a_turns_end(host)
+    host.write(user("u2", "a1", "and more " * 5_000))
+    assert started_after_a_clear(host) == f"what {SESSION} knew"
+    prepared_at_a_turns_end(host)
+    host.write(user("u3", "a1", "and more " * 5_000))
+    assert added(host.tells("session-start", source="compact")) == f"what {SESSION} knew"
+
+
+def test_while_the_memory_is_asked_for_the_turn_goes_on_and_nothing_is_prepared(host):
+    call = tool("t1", "Read", file_path="/x" * 40_000)
+    host.write(user("u1", None, "hi"), *(used(90_000, f"a{n}", call) for n in range(40)))
+    assert host.tells("stop")["decision"] == "block"
+    assert host.prepared == []
+    assert host.tells("stop", stop_hook_active=True) is None
+    assert len(host.prepared) == 1
 
 
 # ── before a compaction ──────────────────────────────────────────────────────

@@ -25,6 +25,8 @@ Answer = dict[str, Any] | str | None
 MEMORY_TOOL = "session_memory_update"
 CLEARED_SECONDS = 120
 """How long after a conversation's end a new one in its directory counts as its continuation."""
+AFTERWARDS_BYTES = 1 << 15
+"""What a host may add to a transcript after a turn's end without anything being said in it."""
 SCAN_BYTES = 1 << 20
 """How far back is looked for what a summary must keep."""
 REQUEST_CHARS = 300
@@ -74,17 +76,27 @@ def session_start(event: Event) -> Answer:
     if before is None:
         return None
     transcript, session = before
-    text = _prepared(event, session) or event.hand_over(transcript, session)
+    text = _prepared(event, transcript, session) or event.hand_over(transcript, session)
     return _context("SessionStart", text) if text else None
 
 
-def _prepared(event: Event, session: str) -> str:
+def _prepared(event: Event, transcript: Path, session: str) -> str:
     """What was prepared for this moment, which is used up by it."""
     kept = event.state.read("handover", session)
     if not kept:
         return ""
     event.state.forget("handover", session)
-    return str(kept.get("text", ""))
+    return str(kept.get("text", "")) if _is_recent(kept, transcript) else ""
+
+
+def _is_recent(kept: Mapping[str, Any], transcript: Path) -> bool:
+    """Whether hardly anything was said since it was prepared, where it was at a turn's end."""
+    covered = kept.get("covered_bytes")
+    return not isinstance(covered, int) or _size(transcript) - covered <= AFTERWARDS_BYTES
+
+
+def _size(transcript: Path) -> int:
+    return transcript.stat().st_size if transcript.is_file() else 0
 
 
 def _cleared(event: Event) -> tuple[Path, str] | None:
@@ -105,18 +117,20 @@ def session_end(event: Event) -> Answer:
             "session": event.session,
             "at": int(event.now),
         }
-        _prepare(event)
+        prepared = event.state.read("handover", event.session)
+        if "covered_bytes" not in prepared or not _is_recent(prepared, event.transcript):
+            _prepare(event)
         event.state.keep("cleared", event.text("cwd"), kept)
     return None
 
 
-def _prepare(event: Event) -> None:
+def _prepare(event: Event, **facts: int) -> None:
     """Have it prepared; what was prepared before is out of date from now on.
 
     Who needs it before it is ready takes the ticket away, and what comes then is dropped.
     """
     ticket = str(event.now)
-    event.state.keep("handover", event.session, {"ticket": ticket})
+    event.state.keep("handover", event.session, {"ticket": ticket, **facts})
     event.prepare(event.transcript, event.session, ticket)
 
 
@@ -208,8 +222,21 @@ ADVICE = (
 
 
 def stop(event: Event) -> Answer:
-    """Ask for the session memory when it is due; never in answer to itself, nor twice for one."""
-    if event.given.get("stop_hook_active") is True or not event.transcript.is_file():
+    """Ask for the session memory when it is due; else the turn is over.
+
+    Then what a `/clear` hands over is prepared: after one there is no time for it.
+    """
+    if not event.transcript.is_file():
+        return None
+    if answer := _memory_asked_for(event):
+        return answer
+    _prepare(event, covered_bytes=_size(event.transcript))
+    return None
+
+
+def _memory_asked_for(event: Event) -> Answer:
+    """Never in answer to itself, nor twice for one."""
+    if event.given.get("stop_hook_active") is True:
         return None
     bounds = event.figures("")
     asked = event.state.read("session", event.session).get("asked_at")

@@ -230,12 +230,20 @@ def main(transcript: str, session: str, ticket: str) -> None:
     state = State.of_user()
     try:
         text = handover(Path(transcript), session, os.environ)
-        if state.read("handover", session).get("ticket") == ticket:
-            state.keep("handover", session, {"text": text})
+        kept = state.read("handover", session)
+        if kept.pop("ticket", None) == ticket:
+            state.keep("handover", session, {**kept, "text": text})
         state.prune(time.time() - KEPT_SECONDS)
     except Exception as error:
         state.log(f"preparing the handover of {session} failed: {error!r}")
 
 
+def _give_way() -> None:
+    """Let what the person waits for go first, where the system knows of that."""
+    if hasattr(os, "nice"):
+        os.nice(10)
+
+
 if __name__ == "__main__":
+    _give_way()
     main(*sys.argv[1:4])
