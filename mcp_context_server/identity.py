@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from anyio import Path
+
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.errors import SessionRequired, TranscriptUnreadable
 from mcp_context_server.keeping.resident import Live
@@ -125,7 +127,12 @@ class Identity:
                 transcript=host.transcript, transcript_format=host.transcript_format
             )
         opening = Opening(session_id=host.session_id, principal=principal, configure=configure)
-        return await self.service.ensure(opening)
+        live = await self.service.ensure(opening)
+        followed = live.session.settings.transcript
+        if host.transcript in (None, followed) or (followed and await Path(followed).exists()):
+            return live
+        # The host has moved its file: the session follows the living one.
+        return (await self.service.open(opening))[0]
 
     def _process_session(self) -> str:
         self._default = self._default or self.service.new_id()

@@ -14,6 +14,7 @@ from mcp_context_server.core.session import used_tokens
 from mcp_context_server.core.status import HOST_SENDS_ALL
 from mcp_context_server.errors import TranscriptUnreadable
 from mcp_context_server.hosts.own import OwnTranscript
+from mcp_context_server.identity import Call, HostSession, Identity
 from mcp_context_server.server import build_server
 from mcp_context_server.service.sessions import ContextService, Live, Opening
 from mcp_context_server.stores.memory import MemoryStore
@@ -370,6 +371,27 @@ async def test_the_call_itself_tells_better_than_the_environment(host, tmp_path)
     meta = {"claudecode/toolUseId": "toolu_now"}
     session = await found(tmp_path, meta, CLAUDE_CODE_SESSION_ID=SESSION)
     assert session.session_id == "other"
+
+
+async def test_a_session_whose_file_the_host_has_moved_follows_the_new_one(host, tmp_path):
+    host.user("hi")
+    made = service()
+    told = HostSession(SESSION, str(host.path), "claude-code")
+
+    async def hint(meta, *, is_asked=False):
+        return told
+
+    identity = Identity(made, hint)
+    assert len((await identity.session_of(Call())).session.view) == 1
+    moved = host.path.rename(tmp_path / "moved.jsonl")
+    told = HostSession(SESSION, str(moved), "claude-code")
+    host.path = moved
+    host.user("and on")
+    live = await identity.session_of(Call())
+    assert [message.content for message in live.session.view] == ["hi", "and on"]
+    assert live.session.settings.transcript == str(moved)
+    told = HostSession(SESSION, str(tmp_path / "another.jsonl"), "claude-code")
+    assert (await identity.session_of(Call())).session.settings.transcript == str(moved)
 
 
 async def test_outside_claude_code_nothing_is_guessed(host, tmp_path):
