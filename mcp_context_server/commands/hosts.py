@@ -20,6 +20,17 @@ _SCOPE = click.option(
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
 
 
+def _known(context: click.Context, parameter: click.Parameter, name: str) -> str:
+    """The name, where it is a host's."""
+    from mcp_context_server.errors import InvalidInput
+    from mcp_context_server.hosts.registry import host_named
+
+    try:
+        return host_named(name).name
+    except InvalidInput as error:
+        raise click.BadParameter(str(error)) from error
+
+
 @click.group(invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
@@ -40,7 +51,7 @@ def command(context: click.Context) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", callback=_known)
 @_SCOPE
 def show(name: str, scope: Scope) -> None:
     """Print what a registration in the host NAME looks like, and in which file it stands."""
@@ -58,7 +69,7 @@ def show(name: str, scope: Scope) -> None:
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", callback=_known)
 @_SCOPE
 @_DRY_RUN
 @click.option("--name", "server", default="context", show_default=True, help="The server's name.")
@@ -84,7 +95,7 @@ def install(name: str, scope: Scope, dry_run: bool, server: str, replace: bool) 
 
 
 @command.command()
-@click.argument("name")
+@click.argument("name", callback=_known)
 @_SCOPE
 @_DRY_RUN
 def uninstall(name: str, scope: Scope, dry_run: bool) -> None:

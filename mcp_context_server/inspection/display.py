@@ -227,10 +227,16 @@ def host_table(found: Sequence[Standing]) -> Table:
     for each in found:
         registered = {"registered": "yes", "not registered": "no"}.get(each.state, each.state)
         style = {"yes": "green", "no": "dim"}.get(registered, "bold red")
-        shown = Text(str(each.path), overflow="fold")
+        shown = Text(_from_home(each.path), overflow="fold")
         here = "yes" if each.is_found else "no"
         table.add_row(each.host.name, here, each.scope, Text(registered, style=style), shown)
     return table
+
+
+def _from_home(path: Path) -> str:
+    """A path as a person writes it: what lies in their home begins with a tilde."""
+    home = Path.home()
+    return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 
 
 def _table(title: str, *columns: str) -> Table:

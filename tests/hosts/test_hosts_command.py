@@ -31,8 +31,8 @@ def test_the_hosts_are_shown_with_where_we_are_registered(home):
     (home / ".codex" / "config.toml").write_text("model = ")
     assert run("install", "cursor").exit_code == 0
     rows = [line.split() for line in run().output.splitlines()]
-    assert ["cursor", "yes", "user", "yes", str(home / ".cursor" / "mcp.json")] in rows
-    assert ["gemini", "no", "user", "no", str(home / ".gemini" / "settings.json")] in rows
+    assert ["cursor", "yes", "user", "yes", "~/.cursor/mcp.json"] in rows
+    assert ["gemini", "no", "user", "no", "~/.gemini/settings.json"] in rows
     assert ["codex", "yes", "user", "unreadable"] in [row[:4] for row in rows]
 
 
@@ -63,8 +63,8 @@ def test_a_status_line_that_is_kept_is_told(home):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("install", "emacs"), 1, "claude-code"),
-        (("show", "emacs"), 1, "claude-code"),
+        (("install", "emacs"), 2, "claude-code"),
+        (("show", "emacs"), 2, "claude-code"),
         (("install", "claude-desktop", "--scope", "project"), 1, "--scope user"),
         (("install",), 2, "NAME"),
         (("install", "cursor", "--scope", "world"), 2, "project"),
