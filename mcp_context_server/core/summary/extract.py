@@ -17,6 +17,7 @@ from mcp_context_server.core.messages import (
     is_result,
     result_text,
 )
+from mcp_context_server.core.redact import redact, telling_lines
 from mcp_context_server.core.summary.identifiers import names_in, texts_in
 from mcp_context_server.core.summary.outline import is_summary_text
 from mcp_context_server.core.summary.prompts import is_continuation, summary_in
@@ -288,7 +289,14 @@ def _mentions(facts: Facts, limit: int) -> Iterator[Mention]:
 
 
 def _mention(place: Place, source: str, text: str, limit: int) -> Mention:
-    return Mention(place, source, names_in(_ends(text, limit)), min(len(text), limit))
+    read = _ends(text, limit)
+    return Mention(place, source, names_in(read) - _secrets(read), min(len(text), limit))
+
+
+def _secrets(text: str) -> frozenset[str]:
+    """Names that are secrets by their place, which would be lost where they are listed."""
+    lines = telling_lines(text)
+    return names_in(lines) - names_in(redact(lines)) if lines else frozenset()
 
 
 def _ends(text: str, limit: int) -> str:

@@ -13,6 +13,7 @@ import anyio.to_thread
 from mcp_context_server.core.edits import Compact, Entry, ReportFailure
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.memory.compaction import NotServed, serve
+from mcp_context_server.core.redact import redact
 from mcp_context_server.core.stages.compaction import Nothing, Selection, end_of, same_range, select
 from mcp_context_server.core.stages.restore import Restored, remember
 from mcp_context_server.core.stages.thinking import with_thinking
@@ -113,6 +114,8 @@ class Attempt:
 
     async def _concluded(self, chosen: Selection, summary: Summary) -> Outcome:
         """A summary put in place of the range, with what comes back. Raises `NoSummary`."""
+        if self.turn.policy.mask_secrets:
+            summary = _masked(summary)
         made = await self._gathered(chosen, summary)
         planned, notes = made.checked(self.turn), (*chosen.notes, *summary.notes)
         if told := await self._told_after(summary):
@@ -212,6 +215,15 @@ async def wishes_of(
     hooked = await service.hooks("pre_compact", {**facts, "instructions": asked.instructions})
     filed = [await _filed(service, path) for path in files]
     return tuple(text for text in (asked.instructions, *hooked, *filed) if text.strip())
+
+
+def _masked(summary: Summary) -> Summary:
+    """The summary without secrets, and without them in what it is said to have lost."""
+    missing = summary.missing
+    if missing is not None:
+        names = tuple(name for name in missing.identifiers if redact(name) == name)
+        missing = replace(missing, requests=tuple(map(redact, missing.requests)), identifiers=names)
+    return replace(summary, text=redact(summary.text), missing=missing)
 
 
 async def _filed(service: ContextService, path: str) -> str:

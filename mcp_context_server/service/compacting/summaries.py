@@ -7,6 +7,7 @@ import anyio
 import anyio.to_thread
 
 from mcp_context_server.core.messages import Messages
+from mcp_context_server.core.redact import redact
 from mcp_context_server.core.stages.compaction import (
     Selection,
     counter,
@@ -146,7 +147,7 @@ def asked_prompt(turn: Turn, chosen: Selection, wishes: Sequence[str]) -> str:
     words = wordings().get(code)
     return prompt_for(
         chosen,
-        instructions=wishes,
+        instructions=[redact(wish, enabled=turn.policy.mask_secrets) for wish in wishes],
         language=words.name if words else "",
         max_tokens=written_budget(turn, chosen),
     )
