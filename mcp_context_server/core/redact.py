@@ -229,31 +229,37 @@ def redacted(value: object) -> Any:
 def telling_lines(text: str) -> str:
     """The lines in which a secret may stand that only its place tells; found without a pattern.
 
+    The line behind each comes along, since a value may stand there.
     What `redact` masks elsewhere in the text has a shape of its own.
     """
     lower = text.lower()
     if len(lower) != len(text):
         return text
     found: dict[int, int] = {}
-    for sign in ("bearer", "authorization", *_SECRET_SIGNS):
+    for sign in _PLACE_SIGNS:
         at = lower.find(sign)
         while at >= 0:
             if not _is_followed(lower, at, sign):
                 at = lower.find(sign, at + len(sign))
                 continue
-            end = lower.find("\n", at)
+            end = lower.find("\n", lower.find("\n", at) + 1 or len(text))
             end = len(text) if end < 0 else end
             found[lower.rfind("\n", 0, at) + 1] = end
             at = lower.find(sign, end)
     return "\n".join(text[start:end] for start, end in sorted(found.items()))
 
 
+_PLACE_SIGNS = ("://", "bearer", "authorization", "sig=", "signature=", "auth=", *_SECRET_SIGNS)
 _SIGN_REACH_CHARS = 32
 """How far behind its sign a secret begins at most."""
+_ADDRESS_CHARS = 800
 
 
 def _is_followed(lower: str, at: int, sign: str) -> bool:
-    reach = lower[at : at + _SIGN_REACH_CHARS]
+    reach = lower[at : at + (_ADDRESS_CHARS if sign == "://" else _SIGN_REACH_CHARS)]
+    reach = reach.partition("\n")[0]
+    if sign == "://":
+        return "@" in reach
     return sign == "bearer" or ":" in reach or "=" in reach or "--" in lower[max(0, at - 16) : at]
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from timing import seconds
 
-from mcp_context_server.core.redact import SHAPES, redact
+from mcp_context_server.core.redact import SHAPES, redact, telling_lines
 
 SECRETS = {
     "AKIA" + "A1" * 8: "AWS key id",
@@ -46,7 +46,7 @@ def test_a_private_key_is_masked_whole_cut_off_or_escaped():
     assert redact(f"says:\nMIIEabcd\n{end}\nb") == "says:[masked private key]\nb"
 
 
-@pytest.mark.parametrize(
+PLACED = pytest.mark.parametrize(
     ("text", "masked"),
     [
         ("postgres://u:p4ss@host/db", "postgres://u:[masked password]@host/db"),
@@ -59,10 +59,31 @@ def test_a_private_key_is_masked_whole_cut_off_or_escaped():
         ("GITHUB_TOKEN=abc123def456", "GITHUB_TOKEN=[masked secret]"),
         ("mysql --password s3cretpw", "mysql --password [masked secret]"),
         ("GET /?token=abcdefgh&x=1", "GET /?token=[masked secret]&x=1"),
+        ("GET /?sig=abcdefgh&x=1", "GET /?sig=[masked secret]&x=1"),
+        ("password:\n  hunter22x", "password:\n  [masked secret]"),
     ],
 )
+
+
+@PLACED
 def test_a_secret_is_told_by_its_place(text, masked):
     assert redact(text) == masked
+
+
+@PLACED
+def test_the_lines_with_such_a_place_are_found_without_looking_at_the_others(text, masked):
+    found = telling_lines(f"the first line\n{text}\nand\nanother")
+    assert "first" not in found
+    assert "another" not in found
+    assert redact(found).startswith(masked) or masked == text
+
+
+def test_what_only_looks_like_a_place_is_passed_over():
+    assert telling_lines("a key is no value\nand https://host/path is no secret\n") == ""
+
+
+def test_a_text_whose_letters_change_their_number_is_looked_at_whole():
+    assert telling_lines("İ\nplain") == "İ\nplain"
 
 
 @pytest.mark.parametrize(
