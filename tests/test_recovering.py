@@ -164,6 +164,21 @@ async def test_the_window_an_error_names_is_remembered_for_the_model_and_correct
 
 
 @pytest.mark.requirement("REC-4")
+async def test_a_window_that_holds_no_conversation_is_not_learned(client):
+    before = await answer(client, "context_status")
+    await refused(client, TOO_LONG % (205, 200))
+    assert (await answer(client, "context_status"))["context_window"] == before["context_window"]
+
+
+@pytest.mark.requirement("REC-3")
+async def test_a_summarizers_own_session_is_never_compacted_for_an_overflow(client):
+    await answer(client, "session_open", session_id="own", kind="summary", model=MODEL)
+    await answer(client, "append_messages", session_id="own", messages=wires(WORK))
+    step = await refused(client, TOO_LONG % (250_000, 200_000), session_id="own")
+    assert (step["stage"], step["retry"]) == ("give_up", False)
+
+
+@pytest.mark.requirement("REC-4")
 async def test_a_count_far_from_ours_is_of_another_request_and_anchors_nothing(client):
     before = (await answer(client, "context_status"))["used_tokens"]
     step = await refused(client, TOO_LONG % (900_000, 200_000))

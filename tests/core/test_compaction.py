@@ -203,6 +203,14 @@ def test_a_pivot_inside_a_round_moves_to_the_cut_before_it():
     assert 5 in cut_points(WORK)
 
 
+@pytest.mark.requirement("COMP-9")
+def test_a_prompt_that_nothing_has_answered_is_no_part_of_what_is_compacted():
+    _, selection, _, after = compacted((*WORK, user("and C?", id="c")))
+    assert selection.last == WORK[-1].id
+    assert after.view[-1].id == "c"
+
+
+@pytest.mark.requirement("COMP-7")
 @pytest.mark.parametrize(
     ("view", "wish", "reason"),
     [

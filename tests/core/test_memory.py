@@ -128,6 +128,13 @@ def test_a_file_says_just_what_was_written(sections):
     assert changes_in(document, memory).updates == ()
 
 
+@pytest.mark.requirement("MEM-4")
+def test_a_file_of_which_a_section_is_gone_is_not_whole():
+    text = render_file(written(update("Worklog", "built")), "s")
+    assert parse(text).is_whole
+    assert not parse(text.replace("# Key results\n", "")).is_whole
+
+
 def test_an_edit_is_stored_and_read_back():
     (edit,) = plan(SessionMemory(), update("Worklog", "- did it", "prepend")).edits
     assert load_entry("remember", dump_entry(edit)) == edit
