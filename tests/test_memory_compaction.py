@@ -98,6 +98,18 @@ async def test_a_result_that_would_not_fit_goes_on_with_the_next_summarizer():
     assert "threshold of 9,000" in reason
 
 
+@pytest.mark.requirement("SMC-3")
+async def test_a_request_too_long_to_stay_verbatim_is_for_the_next_summarizer():
+    made = compactor(GOOD)
+    long = user("read all of this: " + "word " * 80_000, id="long")
+    view = (long, *conversation(*["t:9000", "a:one more step is done"] * 30))
+    outcome = await made.compact(await remembering(made, view), Asked())
+    assert outcome.edit.summarizer == "anthropic"
+    ((name, reason),) = outcome.tried
+    assert name == "session_memory"
+    assert reason.startswith("with the newest request")
+
+
 @pytest.mark.requirement("SMC-1")
 @pytest.mark.parametrize(
     ("notes", "behind", "why"),
