@@ -111,6 +111,7 @@ def test_an_edit_of_what_is_not_there_changes_nothing(edit):
     assert apply(VIEW, edit) == VIEW
 
 
+@pytest.mark.requirement("SNIP-4")
 def test_an_undone_edit_no_longer_counts_and_an_undone_undo_brings_it_back():
     cleared = clearing("m2", "c1")
     entries = [*VIEW, cleared]

@@ -391,6 +391,21 @@ def test_what_an_undo_brings_back_counts_on_top_of_a_report_made_without_it(repo
     assert used_tokens(redone) == pytest.approx(920)
 
 
+@pytest.mark.requirement("TOK-5")
+def test_what_was_learned_while_an_edit_stood_stays_learned_when_it_is_undone():
+    def reply(id: str, tokens: int):
+        return assistant("ok", id=id, usage={"input_tokens": tokens, "output_tokens": 5})
+
+    view = (*conversation("u:go", "t:9000"), reply("x", 5_000))
+    later = (*conversation("u:more", "t:30000")[1:], reply("y", 16_000))
+    more = tuple(m.model_copy(update={"id": f"l{m.id}"}) for m in later)
+    entries = (*view, clearing(view, "c1"), user("and now"), *more)
+    before = fold_all(Session(), entries)
+    after = fold_all(Session(), (*entries, Undo(sequence=len(view) + 1)))
+    assert before.calibration.factor > 1.1
+    assert after.calibration == before.calibration
+
+
 @pytest.mark.requirement("COMP-14", "TOK-3")
 def test_an_undone_compaction_counts_in_full_whatever_was_reported_of_the_summary():
     view = conversation("u:go", "t:9000", "a:ok", "u:on")
