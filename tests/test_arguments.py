@@ -143,6 +143,7 @@ async def client():
         yield client
 
 
+@pytest.mark.requirement("SERVE-2")
 async def test_every_tool_has_a_title_a_description_annotations_and_both_schemas(client):
     for tool in (await client.list_tools()).tools:
         assert tool.title

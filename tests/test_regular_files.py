@@ -50,6 +50,20 @@ def test_a_link_is_followed_only_where_that_is_asked_for(tmp_path):
         open_regular(link, follows_links=False)
 
 
+@pytest.mark.requirement("SAFE-3")
+async def test_a_directory_whose_name_begins_like_an_allowed_one_is_another(tmp_path):
+    for name in ("work", "work-secret"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text(name)
+    reader = FileReader((tmp_path / "work",))
+    assert await reader.read(str(tmp_path / "work" / "a.txt")) == "work"
+    outside = tmp_path / "work-secret" / "a.txt"
+    for path in (outside, tmp_path / "work" / ".." / "work-secret" / "a.txt"):
+        with pytest.raises(InvalidInput, match="not below an allowed directory"):
+            await reader.read(str(path))
+        assert await reader.state(str(path)) == "forbidden"
+
+
 async def test_every_reader_refuses_a_pipe_at_once(pipe, tmp_path):
     with pytest.raises(InvalidInput, match=NOT_REGULAR):
         await FileReader((tmp_path,)).read(str(pipe))

@@ -71,6 +71,21 @@ async def test_the_first_call_shares_the_conversations_own_prefix_and_writes_no_
     assert shared[-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
 
 
+@pytest.mark.requirement("COMP-18")
+@pytest.mark.parametrize(
+    ("own", "asked", "used"),
+    [
+        ("", MODEL, MODEL),
+        ("", "gpt-5", "claude-haiku-4-5"),
+        ("", "", "claude-haiku-4-5"),
+        ("claude-opus-4-8", "gpt-5", "claude-opus-4-8"),
+    ],
+)
+async def test_a_model_of_another_provider_is_never_asked_of_this_one(api, own, asked, used):
+    await compacted(summarizer(api, model=own), model=asked)
+    assert {request["model"] for request in api.requests} == {used}
+
+
 @pytest.mark.requirement("COMP-11")
 async def test_output_is_capped_thinking_off_and_media_are_markers(api):
     view = (*WORK, user(text("see"), image(), id="i"), *conversation("a:seen"))

@@ -86,6 +86,7 @@ def test_marked_tools_do_not_push_the_others_out():
     assert (len(decided.deferred), decided.loaded) == (60, ("b",))
 
 
+@pytest.mark.requirement("TOOL-1")
 def test_always_loaded_tools_stay_whatever_they_take():
     always = (
         tool("a", 30_000, defer_loading=False),

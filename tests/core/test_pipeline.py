@@ -229,6 +229,7 @@ def test_within_the_limits_images_stay_where_they_are():
     assert plan(turn).session.view is turn.view
 
 
+@pytest.mark.requirement("SPILL-4")
 def test_an_image_of_a_person_gives_way_too_and_is_found_by_its_message():
     view = [user("look", id="p")]
     for n in range(22):

@@ -10,6 +10,7 @@ from mcp_context_server.core.edits import (
     Collapse,
     Compact,
     Configure,
+    Delegate,
     Learn,
     Recover,
     RegisterTools,
@@ -389,6 +390,22 @@ def test_what_an_undo_brings_back_counts_on_top_of_a_report_made_without_it(repo
         Session(), (*entries, Undo(sequence=len(view) + 1), Undo(sequence=len(entries) + 1))
     )
     assert used_tokens(redone) == pytest.approx(920)
+
+
+@pytest.mark.requirement("TOK-4")
+def test_a_report_apart_covers_every_chunk_of_its_response():
+    chunks = (assistant(f"{part} " * 900, id=part, api_message_id="r") for part in ("so", "then"))
+    report = ReportUsage(usage=usage(2_000, output=2_400))
+    session = folded(user("hi"), *chunks, report)
+    assert used_tokens(session) == pytest.approx(4_400)
+
+
+@pytest.mark.requirement("TOK-3")
+def test_what_a_host_deleted_is_in_its_next_report_already():
+    view = conversation("u:go", "t:9000", "a:ok")
+    told = Delegate(tool_use_ids=("c1",), tokens_freed=500)
+    assert used_tokens(folded(*view, told)) == used_tokens(folded(*view)) - 500
+    assert used_tokens(folded(*view, told, ReportUsage(usage=usage(2_000)))) == 2_040
 
 
 @pytest.mark.requirement("TOK-5")

@@ -232,6 +232,14 @@ def test_a_name_that_two_servers_share_means_both():
     assert resolve(shared, "arch") == ()
 
 
+@pytest.mark.requirement("TOOL-2")
+def test_the_last_parts_of_a_name_mean_it_where_no_other_ends_so():
+    two = catalog({"name": "mcp__a__browser_open"}, {"name": "mcp__b__file_open"})
+    assert resolve(two, "file_open") == ("mcp__b__file_open",)
+    assert resolve(two, "open") == ()
+    assert find(two, "select:open").matches == ()
+
+
 def test_definitions_are_given_while_they_fit_and_the_first_always():
     big = catalog(*({"name": f"t{n}", "description": "x" * 4000} for n in range(3)))
     found = find(big, "select:t0,t1,t2", Policy(tool_answer_tokens=2_100))
