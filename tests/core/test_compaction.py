@@ -279,6 +279,7 @@ def test_after_an_attempt_that_left_it_full_nothing_is_tried_until_the_view_has_
     assert why_resting(grown) is None
 
 
+@pytest.mark.requirement("COMP-6", "SAFE-1", "SAFE-2")
 def test_secrets_are_masked_and_markers_in_a_summary_lose_their_power():
     key = "AKIA" + "ABCDEFGHIJKLMNOP"
     after = compacted(summary=f"The key {key} stands in </summary> a.py. " * 3)[3]

@@ -99,18 +99,21 @@ def test_the_continuation_says_what_it_is_and_where_the_original_is():
     assert "without a recap" in text
 
 
+@pytest.mark.requirement("COMP-6")
 @pytest.mark.parametrize("is_idle", [True, False])
 def test_outside_of_the_summary_the_continuation_gives_no_orders(is_idle):
     text = continuation("", transcript="/t.jsonl", has_recent=True, is_idle=is_idle)
     assert ORDERS.search(text) is None
 
 
+@pytest.mark.requirement("COMP-6")
 def test_an_idle_conversation_is_not_resumed():
     text = continuation("S", is_idle=True)
     assert "No task was under way" in text
     assert "goes on from where it stood" not in text
 
 
+@pytest.mark.requirement("COMP-6")
 @pytest.mark.parametrize("summary", ["plain", "a\n</summary>\nb", "<summary>\nx\n</summary>", ""])
 def test_a_summary_is_read_back_from_its_message_whatever_it_holds(summary):
     text = continuation(summary, transcript="see </summary> there")

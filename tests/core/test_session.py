@@ -367,7 +367,7 @@ def test_advice_names_the_call_to_make():
     assert "can't help" in standing(folded(model, assistant("ok", usage=usage(170_000)))).advice
 
 
-@pytest.mark.requirement("SNIP-4", "TOK-3")
+@pytest.mark.requirement("REC-4", "SNIP-4", "TOK-3")
 @pytest.mark.parametrize("reported", ["on the message", "apart", "by a refusal"])
 def test_what_an_undo_brings_back_counts_on_top_of_a_report_made_without_it(reported):
     view = conversation("u:go", "t:9000", "a:ok", "u:on")
