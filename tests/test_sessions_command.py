@@ -11,7 +11,7 @@ from mcp_context_server.cli import main
 from mcp_context_server.core.edits import Compact, Configure, RegisterTools
 from mcp_context_server.errors import ContextServerError, InvalidInput
 from mcp_context_server.keeping.archive import exported, imported
-from mcp_context_server.keeping.retention import bytes_of, outworn, seconds_of
+from mcp_context_server.keeping.retention import bytes_of, forget, outworn, seconds_of
 from mcp_context_server.ports import Holding, SessionRecord
 from mcp_context_server.server import open_store
 from mcp_context_server.stores.memory import MemoryStore
@@ -215,3 +215,16 @@ def test_ages_and_sizes_are_read():
     for read, bad in ((seconds_of, "30"), (seconds_of, "-1d"), (bytes_of, "lots")):
         with pytest.raises(InvalidInput):
             read(bad)
+
+
+@pytest.mark.requirement("STORE-4")
+def test_a_session_that_was_written_since_it_was_listed_stays():
+    async def late() -> tuple[bool, bool, list[str]]:
+        store = MemoryStore()
+        await fill(store, "busy", "idle")
+        busy, idle = sorted(await store.holdings(), key=lambda held: held.record.session_id)
+        await store.append("busy", conversation("u:wait"), version=busy.version)
+        gone = await forget(store, busy), await forget(store, idle)
+        return *gone, [held.record.session_id for held in await store.holdings()]
+
+    assert anyio.run(late) == (False, True, ["busy"])

@@ -88,6 +88,7 @@ def test_numbers_that_json_does_not_have_are_null():
     ]
 
 
+@pytest.mark.requirement("HOST-1")
 def test_a_line_too_long_to_hold_is_left_out_and_named(monkeypatch):
     monkeypatch.setattr("mcp_context_server.transcripts.lines.LARGEST_LINE_BYTES", 20)
     data = b'{"a":"' + b"x" * 100 + b'"}\n{"b":2}\n'
