@@ -1,6 +1,7 @@
 """Files that others name: only regular ones are opened, and nothing waits for a pipe."""
 
 import os
+from pathlib import Path
 
 import pytest
 from calls import answer, refusal, service
@@ -14,6 +15,8 @@ from mcp_context_server.inspection.reading import inspect
 from mcp_context_server.keeping.mirror import MemoryDirectory
 from mcp_context_server.regular import NOT_REGULAR, open_regular
 from mcp_context_server.server import build_server
+from mcp_context_server.serving import roots_of
+from mcp_context_server.settings import Settings
 from mcp_context_server.transcripts.follow import Follower
 from mcp_context_server.transcripts.locate import find_newest_in
 
@@ -62,6 +65,15 @@ async def test_a_directory_whose_name_begins_like_an_allowed_one_is_another(tmp_
         with pytest.raises(InvalidInput, match="not below an allowed directory"):
             await reader.read(str(path))
         assert await reader.state(str(path)) == "forbidden"
+
+
+@pytest.mark.requirement("SAFE-3")
+def test_over_the_network_no_directory_is_open_unless_it_is_named(tmp_path):
+    assert roots_of(Settings()) == (Path.cwd(),)
+    for transport in ("http", "sse"):
+        assert roots_of(Settings(transport=transport)) == ()
+        named = Settings(transport=transport, allowed_roots=(tmp_path,))
+        assert roots_of(named) == (tmp_path,)
 
 
 async def test_every_reader_refuses_a_pipe_at_once(pipe, tmp_path):

@@ -84,12 +84,17 @@ async def _end_on_signals(closing: Closing) -> None:
                 closing.ask()
 
 
+def roots_of(settings: Settings) -> tuple[Path, ...]:
+    """Below which directories files may be read: of a network's callers none, unless it is said."""
+    here = (Path.cwd(),) if settings.transport == "stdio" else ()
+    return settings.allowed_roots or here
+
+
 def _build(
     settings: Settings, store: SessionStore, closing: Closing, *, is_traced: bool
 ) -> MCPServer[Any]:
     is_local = settings.transport == "stdio"
-    roots = settings.allowed_roots or ((Path.cwd(),) if is_local else ())
-    service = build_service(settings, store, roots=roots)
+    service = build_service(settings, store, roots=roots_of(settings))
     hint = OwnTranscript(os.environ, Path.home(), Path.cwd())
 
     def make_compactor() -> Compactor:

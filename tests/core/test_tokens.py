@@ -93,6 +93,22 @@ def test_a_message_is_tallied_once_and_a_copy_with_other_content_anew():
     assert tally_messages(conversation("u:hi"), "general") - EMPTY != EMPTY
 
 
+@pytest.mark.requirement("TOK-8")
+def test_a_message_that_was_tallied_is_not_looked_at_again():
+    class Counted(str):
+        asked = 0
+
+        def __len__(self) -> int:
+            type(self).asked += 1
+            return super().__len__()
+
+    message = user("x").model_copy(update={"content": Counted("hello there")})
+    before, asked = tally_message(message, "claude"), Counted.asked
+    assert asked > 0
+    assert tally_message(message, "claude") == before
+    assert Counted.asked == asked
+
+
 @pytest.mark.requirement("TOK-2")
 @pytest.mark.parametrize("character", ["a", "{", " ", "\n", "界", "😀", "\u0301", "\ud83d"])
 def test_a_text_never_has_more_tokens_than_bytes(character: str):
