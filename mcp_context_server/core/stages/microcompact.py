@@ -35,9 +35,12 @@ def microcompact(turn: Turn) -> Step | None:
         return None
     now, changes, why = turn, list[Change](), ""
     for name, occasion in OCCASIONS:
+        if changes and turn.used - _freed(changes) < turn.window.warning - len(changes):
+            break  # no occasion is left, even if each freed a token less than it says
+        if changes:
+            now = turn.after(*with_thinking(turn, (_clearing(turn, changes),)))
         if more := occasion(now, bool(changes)):
             changes, why = [*changes, *more], why or name
-            now = turn.after(*with_thinking(turn, (_clearing(turn, changes),)))
     return Step((_clearing(turn, changes),), why, cost_of(turn, changes)) if changes else None
 
 
