@@ -6,7 +6,7 @@ plan's view is what the transcript will fold to.
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from mcp_context_server.core.breaker import breaker_state
@@ -109,10 +109,11 @@ def plan(
         step = stage(turn)
         if step is not None:
             planned = with_thinking(turn, step.edits)
-            turn = turn.after(*planned)
+            has_cleared = turn.has_cleared or name in CLEARING
+            turn = replace(turn.after(*planned), has_cleared=has_cleared)
             edits += planned
             applied.append(_applied(name, step, planned))
-    additions, delegated = _additions(turn, applied, tools)
+    additions, delegated = _additions(turn, tools)
     if delegated is not None:
         turn = turn.after(delegated)
         edits.append(delegated)
@@ -147,20 +148,19 @@ def _applied(stage: str, step: Step, edits: tuple[Edit, ...]) -> Applied:
 
 # ── what the request carries ─────────────────────────────────────────────────
 
-CLEARING = frozenset({"microcompact", "remainder"})
-"""Stages that clear by themselves; neither the API nor the host is asked to as well."""
+CLEARING = frozenset({"snip", "microcompact", "remainder"})
+"""Stages that clear results; neither the API nor the host is asked to as well."""
 
 EDITING_BETA = "context-management-2025-06-27"
 BINDING_BETA = "thinking-binding-controls-2026-08-01"
 
 
 def _additions(
-    turn: Turn, applied: list[Applied], tools: Collection[Mapping[str, Any]]
+    turn: Turn, tools: Collection[Mapping[str, Any]]
 ) -> tuple[Additions, Delegate | None]:
     """What the API, or the host, is asked to do; the two paths never act in one turn."""
     thinking, betas = _binding(turn)
-    is_cleared = any(each.stage in CLEARING for each in applied)
-    if is_cleared or not can_delegate(turn):
+    if turn.has_cleared or not can_delegate(turn):
         return Additions(betas=betas, thinking=thinking), None
     if turn.policy.edit_path == "api":
         edits = {"edits": _api_edits(turn, tools)}

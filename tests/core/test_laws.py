@@ -282,9 +282,9 @@ def test_a_plan_is_sound_replays_and_fits_or_says_blocked(turn):
 
 
 @modest
-@given(turn=turns)
-def test_a_plan_planned_again_plans_nothing(turn):
-    planned = plan(turn)
+@given(turn=turns, has_queued=st.booleans())
+def test_a_plan_planned_again_plans_nothing(turn, has_queued):
+    planned = plan(prepared("snip", turn) if has_queued else turn)
     assert plan(turn_of(planned.session, MOMENT)).edits == ()
 
 

@@ -338,6 +338,18 @@ def test_after_a_rest_the_window_is_made_room_in_at_once():
     assert set(known[:-1]) < set(cleared(planned.session.view))
 
 
+@pytest.mark.requirement("MICRO-4", "SNIP-5")
+def test_where_waiting_snips_are_cleared_the_host_is_not_asked_as_well():
+    options = {**SMALL, "edit_path": "host"}
+    turn = turn_for(grown("auto_compact", **options), **options)
+    turn = replace(turn, pending_tokens=0.3 * turn.used)
+    queued, _ = queue_snip(turn, Selection(tool_use_ids=("c0",)))
+    planned = plan(turn.after(*queued))
+    assert [each.stage for each in planned.applied] == ["snip", "microcompact"]
+    assert planned.additions.cache_edits is None
+    assert plan(replace(turn, session=planned.session)).edits == ()
+
+
 @pytest.mark.requirement("MICRO-3", "MICRO-4")
 def test_a_host_is_told_what_to_delete_once_until_a_rest_resets_it():
     options = {**SMALL, "edit_path": "host"}

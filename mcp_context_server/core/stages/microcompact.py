@@ -7,6 +7,7 @@ model has not seen yet, and the newest results, always stay.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 
 from mcp_context_server.core.caching import ClearingCost, clearing_cost
@@ -38,8 +39,9 @@ def microcompact(turn: Turn) -> Step | None:
         if changes and turn.used - _freed(changes) < turn.window.warning - len(changes):
             break  # no occasion is left, even if each freed a token less than it says
         if changes:
-            now = turn.after(*with_thinking(turn, (_clearing(turn, changes),)))
-        if more := occasion(now, bool(changes)):
+            after = turn.after(*with_thinking(turn, (_clearing(turn, changes),)))
+            now = replace(after, has_cleared=True)
+        if more := occasion(now):
             changes, why = [*changes, *more], why or name
     return Step((_clearing(turn, changes),), why, cost_of(turn, changes)) if changes else None
 
@@ -86,7 +88,7 @@ def is_cold(turn: Turn) -> bool:
 # ── the occasions ────────────────────────────────────────────────────────────
 
 
-def _after_a_rest(turn: Turn, is_cleared: bool) -> list[Change]:
+def _after_a_rest(turn: Turn) -> list[Change]:
     """Clears all but the newest compactable results of a main session that rested long enough."""
     if not turn.policy.time_clearing or turn.kind != "main":
         return []
@@ -97,11 +99,11 @@ def _after_a_rest(turn: Turn, is_cleared: bool) -> list[Change]:
     return _placeholders(turn, found)
 
 
-def _for_room(turn: Turn, is_cleared: bool) -> list[Change]:
+def _for_room(turn: Turn) -> list[Change]:
     """Clears down to the low-water mark where the window forces it, the least valuable first."""
-    if not turn.is_pressed or _must_fold(turn):
+    if not turn.is_pressed or _clears_elsewhere(turn) or _must_fold(turn):
         return []
-    return [] if not is_cleared and _clears_elsewhere(turn) else _cleared_for_room(turn)
+    return _cleared_for_room(turn)
 
 
 def _must_fold(turn: Turn) -> bool:
@@ -154,11 +156,11 @@ def _least(turn: Turn) -> float:
     return turn.window.auto_compact * turn.policy.clear_at_least_fraction
 
 
-def _where_it_pays(turn: Turn, is_cleared: bool) -> list[Change]:
+def _where_it_pays(turn: Turn) -> list[Change]:
     """Clears above the warning threshold where that costs less than keeping."""
     if not turn.policy.clear_when_it_pays or turn.used < turn.window.warning:
         return []
-    if turn.is_pressed or (not is_cleared and _clears_elsewhere(turn)):
+    if turn.is_pressed or _clears_elsewhere(turn):
         return []
     found = _clearable(turn, keep=turn.policy.keep_recent)
     changes = _placeholders(turn, found)
@@ -168,12 +170,14 @@ def _where_it_pays(turn: Turn, is_cleared: bool) -> list[Change]:
 
 
 OCCASIONS = (("idle", _after_a_rest), ("window", _for_room), ("pays", _where_it_pays))
-"""In order. Each is told whether one before it clears: then the API or the host does not."""
+"""In order."""
 
 
 def _clears_elsewhere(turn: Turn) -> bool:
     """Whether the API or the host does the clearing, and the window leaves it the time."""
-    return can_delegate(turn) and turn.used < turn.window.blocking
+    if turn.has_cleared or turn.used >= turn.window.blocking:
+        return False
+    return can_delegate(turn)
 
 
 def can_delegate(turn: Turn) -> bool:

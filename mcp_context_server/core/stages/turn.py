@@ -41,6 +41,8 @@ class Turn:
     """Messages that are sent along but not appended yet."""
     request_tokens: float = 0.0
     """System prompt and tool definitions of this request, as far as the caller named them."""
+    has_cleared: bool = False
+    """Whether results were cleared in this turn already, so that nobody else is asked to."""
 
     @property
     def view(self) -> Messages:
