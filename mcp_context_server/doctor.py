@@ -95,6 +95,8 @@ def _store(url: str) -> Check:
     faults = list(faults_of(path)) if path is not None else []
     if faults:
         return Check("store", "broken", " ".join((told, *faults, *_advice(path))))
+    if full := _want_of_room(path):
+        return Check("store", "warning", f"{told}: {count} sessions. {full}")
     return Check("store", "works", f"{told}: {count} sessions")
 
 
@@ -115,14 +117,21 @@ def _advice(path: Path | None) -> Iterator[str]:
         return
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
         yield f"{path} and its directory must be writable by this user."
-    free = shutil.disk_usage(path.parent).free
-    if free < LEAST_FREE_BYTES:
-        yield f"Its disk has {free:,} bytes left: make room, and nothing else has to be done."
+    if full := _want_of_room(path):
+        yield full
     else:
         yield (
             f"If the file is damaged, end every server, then save what is in it: "
             f"sqlite3 {path} .recover | sqlite3 {path.with_suffix('.saved.db')}"
         )
+
+
+def _want_of_room(path: Path | None) -> str:
+    """That the disk of a file is full, or nearly; empty where there is room."""
+    free = shutil.disk_usage(path.parent).free if path else LEAST_FREE_BYTES
+    if free >= LEAST_FREE_BYTES:
+        return ""
+    return f"Its disk has {free:,} bytes left: make room, and nothing else has to be done."
 
 
 LEAST_FREE_BYTES = 50_000_000

@@ -84,6 +84,41 @@ def test_the_doctor_finds_nothing_wrong_with_a_whole_file(tmp_path):
     assert "works" in doctor(tmp_path / "s.db")[1]
 
 
+def test_the_doctor_warns_of_a_disk_that_is_nearly_full(tmp_path, monkeypatch):
+    anyio.run(written, tmp_path / "s.db")
+    monkeypatch.setattr("mcp_context_server.doctor.LEAST_FREE_BYTES", 1 << 60)
+    code, told = doctor(tmp_path / "s.db")
+    assert (code, "make room" in told, "warning" in told) == (0, True, True)
+
+
+async def test_an_upgrade_that_is_cut_off_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+    """All of it is one transaction: whatever ends it, the next start begins it anew."""
+    path = tmp_path / "s.db"
+    await written(path, messages=40)
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            "DELETE FROM passages; DROP TABLE passage_index; DROP TABLE catalog_uses;"
+            " UPDATE sessions SET searchable_id = 0; PRAGMA user_version = 3"
+        )
+    before = list(db.iterdump())
+    monkeypatch.setattr("mcp_context_server.stores.sqlite_schema.add_passages", _fail)
+    with pytest.raises(StoreUnavailable, match="lost power"):
+        SQLiteStore(path)
+    assert list(db.iterdump()) == before
+    assert db.execute("PRAGMA user_version").fetchone() == (3,)
+    db.close()
+    monkeypatch.undo()
+    stores = [SQLiteStore(path) for _ in range(2)]
+    for store in stores:
+        assert any(33 in places for places in await store.passages("s", ["message", "32"]))
+        await store.aclose()
+
+
+def _fail(*_: object) -> None:
+    message = "lost power"
+    raise sqlite3.OperationalError(message)
+
+
 FILLING = """
 import anyio, resource, sys
 from conversations import user
