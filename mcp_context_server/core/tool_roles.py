@@ -268,8 +268,13 @@ def own_role(name: str, own: Mapping[str, ToolRole]) -> ToolRole | None:
     return own.get(name) or own.get(_plain(name)[0])
 
 
+_NAMES_A_PATH = frozenset(PATH_ARGUMENTS)
+
+
 def tool_path(arguments: Mapping[str, Any]) -> str | None:
     """The file that a call works on, as it was given."""
+    if _NAMES_A_PATH.isdisjoint(arguments):
+        return None
     for name in PATH_ARGUMENTS:
         path = arguments.get(name)
         if path and isinstance(path, str):

@@ -118,7 +118,7 @@ def test_a_rule_is_told_in_many_languages(rule):
 
 @pytest.mark.parametrize("remark", ["Looks good.", "Should I always do it?", "x = never()", ""])
 def test_other_sentences_are_no_rules(remark):
-    assert stated_rules(remark) == []
+    assert stated_rules(remark) == ()
 
 
 @pytest.mark.parametrize(

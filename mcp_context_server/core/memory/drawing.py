@@ -24,7 +24,6 @@ from mcp_context_server.core.summary.digest import (
     subject,
     todos,
 )
-from mcp_context_server.core.summary.stated import stated_rules
 from mcp_context_server.core.text import one_line, plain
 
 MEMORY_TOOLS = ("session_memory_read", "session_memory_update", "recall")
@@ -166,7 +165,7 @@ def _workflow(story: Digest) -> Iterator[str]:
 
 def _errors(story: Digest) -> Iterator[str]:
     for turn in reversed(story.turns[1:]):
-        for rule in stated_rules(turn.request):
+        for rule in turn.rules:
             yield f"- The user said: “{one_line(rule.text, 200)}”"
     for failure in reversed(failures(story.steps)[-_MOST_LINES:]):
         yield _failed(failure)

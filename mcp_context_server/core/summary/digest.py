@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.summary.extract import Action, Facts, Outcome, gather
+from mcp_context_server.core.summary.stated import Rule
 from mcp_context_server.core.tool_roles import ToolRole, own_role
 
 Status = Literal["open", "in_progress", "done", "cancelled"]
@@ -42,6 +43,8 @@ class Turn:
     index: int
     message_id: str
     request: str
+    rules: tuple[Rule, ...]
+    """Those that were stated in the request."""
     answer: str
     is_open: bool
     """Whether the assistant was still calling tools when the turn ended."""
@@ -161,7 +164,8 @@ def _turns(facts: Sequence[Facts]) -> Iterator[Turn]:
             (each for each in reversed(rest) if each.said or each.actions or each.outcomes), None
         )
         is_open = last is None or not last.said.strip() or bool(last.actions)
-        yield Turn(start, facts[start].message_id, facts[start].asked, answer, is_open)
+        asking = facts[start]
+        yield Turn(start, asking.message_id, asking.asked, asking.rules, answer, is_open)
 
 
 _HOST_COMMAND = re.compile(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from mcp_context_server.core.summary.digest import Turn
 from mcp_context_server.core.summary.outline import entries_of, quotes_in, sections_of
+from mcp_context_server.core.summary.stated import Rule, stated_rules
 from mcp_context_server.core.summary.wording import wordings
 from mcp_context_server.core.text import shortened
 
@@ -43,6 +44,8 @@ class Numbered:
 
     texts: tuple[str, ...]
     numbers: tuple[int, ...]
+    rules: tuple[tuple[Rule, ...], ...]
+    """The rules stated in each text."""
 
 
 def numbered(before: Earlier, turns: Sequence[Turn], covered: Collection[str]) -> Numbered:
@@ -52,16 +55,18 @@ def numbered(before: Earlier, turns: Sequence[Turn], covered: Collection[str]) -
     all the same: their words take the place of what it shows of them.
     """
     texts, numbers, start = list(before.requests), list[int](), 0
+    rules = [stated_rules(text) for text in texts]
     for turn in turns:
         places = range(start, len(before.requests)) if turn.message_id in covered else ()
         place = next((i for i in places if _shows(texts[i], turn.request)), None)
         if place is None:
             texts.append(turn.request)
+            rules.append(turn.rules)
             numbers.append(len(texts))
         else:
-            texts[place], start = turn.request, place + 1
+            texts[place], rules[place], start = turn.request, turn.rules, place + 1
             numbers.append(place + 1)
-    return Numbered(tuple(texts), tuple(numbers))
+    return Numbered(tuple(texts), tuple(numbers), tuple(rules))
 
 
 def _shows(shown: str, request: str) -> bool:

@@ -5,7 +5,7 @@ a later compaction of the same session pays for what is new only.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -21,6 +21,7 @@ from mcp_context_server.core.redact import redact, telling_lines
 from mcp_context_server.core.summary.identifiers import names_in, texts_in
 from mcp_context_server.core.summary.outline import is_summary_text
 from mcp_context_server.core.summary.prompts import is_continuation, summary_in
+from mcp_context_server.core.summary.stated import Rule, stated_rules
 from mcp_context_server.core.tool_roles import COMMAND_ROLES, ToolRole, tool_path, tool_role
 
 Place = Literal["call", "said", "asked", "result", "told"]
@@ -59,6 +60,8 @@ class Facts:
     message_id: str
     asked: str
     """A person's own words; never tool output, never what the host put in."""
+    rules: tuple[Rule, ...]
+    """The rules that a person stated in them."""
     said: str
     """The assistant's words."""
     told: str
@@ -147,16 +150,20 @@ def _memory(message: Message) -> _Memory:
 
 
 def _gather(message: Message) -> Facts:
-    words = "\n".join(_texts(message))
+    blocks = message.blocks
+    words = "\n".join(_texts(blocks))
+    rest = [block for block in blocks if block.get("type") != "text"]
     human = message.role == "user" and not message.is_meta
+    asked = human_words(words) if human else ""
     return Facts(
         message_id=message.id,
-        asked=human_words(words) if human else "",
+        asked=asked,
+        rules=stated_rules(asked) if asked else (),
         said=words if message.role == "assistant" else "",
         told=words if not human and message.role != "assistant" else "",
         summary=_summary(message, words) if message.is_meta else "",
-        actions=tuple(_action(block) for block in message.blocks if is_call(block)),
-        outcomes=tuple(_outcome(block) for block in message.blocks if is_result(block)),
+        actions=tuple(_action(block) for block in rest if is_call(block)),
+        outcomes=tuple(_outcome(block) for block in rest if is_result(block)),
     )
 
 
@@ -165,8 +172,8 @@ def _summary(message: Message, words: str) -> str:
     return summary_in(words) if is_marked or is_summary_text(words) else ""
 
 
-def _texts(message: Message) -> Iterator[str]:
-    for block in message.blocks:
+def _texts(blocks: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for block in blocks:
         text = block.get("text")
         if block.get("type") == "text" and isinstance(text, str):
             yield text
@@ -237,6 +244,7 @@ _GIST_KEYS = (
     "command", "cmd", "script", "pattern", "query", "regex", "url", "subject", "description",
     "skill", "name", "prompt", "question", "plan",
 )  # fmt: skip
+_GIST_RANKS = {key: rank for rank, key in enumerate(_GIST_KEYS)}
 _LONGEST_GIST_CHARS = 4_000
 
 
@@ -246,7 +254,7 @@ def _action(block: Mapping[str, Any]) -> Action:
     arguments = _arguments(block)
     role = role_of(tool, arguments)
     path = tool_path(arguments) or ""
-    gist = _first_text(arguments, _GIST_KEYS) or path or _question(arguments)
+    gist = _gist(arguments) or path or _question(arguments)
     return Action(block["id"], tool, role, path, gist, arguments)
 
 
@@ -259,9 +267,9 @@ def _arguments(block: Mapping[str, Any]) -> Mapping[str, Any]:
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
-def _first_text(arguments: Mapping[str, Any], keys: Sequence[str]) -> str:
-    for key in keys:
-        value = arguments.get(key)
+def _gist(arguments: Mapping[str, Any]) -> str:
+    for key in sorted(arguments.keys() & _GIST_RANKS.keys(), key=_GIST_RANKS.__getitem__):
+        value = arguments[key]
         if isinstance(value, list | tuple) and key in ("command", "cmd"):
             value = " ".join(texts_in(cast("object", value))).removeprefix("bash -lc ")
         if isinstance(value, str) and value.strip():

@@ -74,7 +74,7 @@ def extractive_summary(
         focus=instructions,
         policy=policy,
         words=words,
-        rules=sections.rules_between(requests.texts),
+        rules=sections.rules_between(requests),
         settled=_settled(story, before.entries, requests.numbers, words),
     )
     return within(budget_tokens, count, writer.write)

@@ -8,7 +8,8 @@ from typing import Any, Literal, cast
 
 Shape = Literal["path", "symbol", "constant", "commit", "uuid"]
 
-_TOKEN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./\-]{3,}[A-Za-z0-9_]")
+_NAMED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-")
+_BETWEEN_NAMES = bytes(code if code in _NAMED else ord(" ") for code in range(256))
 _TELLING = re.compile(r"[_/.]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
 _LETTER = re.compile(r"[A-Za-z]")
 _NOISE = re.compile(
@@ -30,15 +31,17 @@ def names_in(text: str) -> frozenset[str]:
     """
     if "\\" in text:  # the n and t of escapes are no part of the names behind them
         text = text.replace("\\n", " ").replace("\\t", " ")
-    return frozenset(chain.from_iterable(map(_names, set(_TOKEN.findall(text)))))
+    # A table over bytes tells tokens apart several times as fast as a pattern over characters.
+    tokens = set(text.encode("ascii", "replace").translate(_BETWEEN_NAMES).split())
+    return frozenset(chain.from_iterable(map(_names, tokens)))
 
 
 @lru_cache(maxsize=32_768)
-def _names(token: str) -> tuple[str, ...]:
-    if not _TELLING.search(token):
+def _names(token: bytes) -> tuple[str, ...]:
+    name = token.strip(b".-/").decode("ascii")
+    if len(name) < SHORTEST_NAME_CHARS or not _TELLING.search(name):
         return ()
-    name = token.strip(".-/")
-    whole = (name,) if is_name(name) else ()
+    whole = (name,) if len(name) <= LONGEST_NAME_CHARS and _LETTER.search(name) else ()
     if "/" not in name:
         return whole
     last = name.rpartition("/")[2].strip(".-")

@@ -43,7 +43,9 @@ def _small_words() -> Mapping[str, frozenset[str]]:
 
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-_CODE = re.compile(r"```[^`]*(?:```|$)|`[^`\n]*`|^(?:    |\t|>).*$|\S*[/\\_.]\S+", re.MULTILINE)
+_CODE = re.compile(
+    r"```[^`]*(?:```|$)|`[^`\n]*`|^(?:    |\t|>).*$|(?<!\S)\S*[/\\_.]\S+", re.MULTILINE
+)
 _SCANNED_CHARS = 2_000
 _SCANNED_TEXTS = 40
 
@@ -60,11 +62,15 @@ def language_of(texts: Iterable[str]) -> str:
 
 def _language(text: str) -> str:
     bare = _CODE.sub(" ", text)
-    letters = sum(map(str.isalpha, bare))
-    for code, script, share in _SCRIPTS:
-        if letters and len(script.findall(bare)) >= share * letters:
-            return code
-    words = [word.lower() for word in _WORD.findall(bare)]
-    hits = {code: sum(w in small for w in words) for code, small in _small_words().items()}
+    if not bare.isascii():
+        letters = sum(map(str.isalpha, bare))
+        for code, script, share in _SCRIPTS:
+            if letters and len(script.findall(bare)) >= share * letters:
+                return code
+    words = Counter(_WORD.findall(bare.lower()))
+    hits = {
+        code: sum(words[word] for word in words.keys() & small)
+        for code, small in _small_words().items()
+    }
     best = max(hits, key=lambda code: hits[code])
     return best if hits[best] else ""

@@ -22,7 +22,8 @@ from mcp_context_server.core.summary.digest import (
     subject,
     todos,
 )
-from mcp_context_server.core.summary.stated import Rule, stated_rules
+from mcp_context_server.core.summary.earlier import Numbered
+from mcp_context_server.core.summary.stated import Rule
 from mcp_context_server.core.summary.wording import Wording
 from mcp_context_server.core.text import Count, cut_before, one_line, plain, quoted, shortened
 
@@ -105,10 +106,10 @@ def intent(
         yield Entry(words.newest_below, 900)
 
 
-def rules_between(requests: Sequence[str]) -> list[tuple[int, Rule]]:
+def rules_between(requests: Numbered) -> list[tuple[int, Rule]]:
     """The rules stated in requests that are not quoted whole: not in the first, nor the newest."""
-    between = enumerate(requests[1:-1], 2)
-    return [(number, rule) for number, text in between for rule in stated_rules(text)]
+    between = enumerate(requests.rules[1:-1], 2)
+    return [(number, rule) for number, rules in between for rule in rules]
 
 
 def user_messages(requests: Asked, words: Wording) -> Iterator[Entry]:

@@ -6,7 +6,9 @@ sentence in another language is still quoted with the message it stands in.
 
 import re
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 
 
 def _set_of(words: str) -> frozenset[str]:
@@ -80,6 +82,7 @@ _UNSPACED = re.compile(
     r"|لا تستخدم|أبدا|دائما|يجب|हमेशा|कभी नहीं|मत "
 )
 _WORD = re.compile(r"\w+")
+_BETWEEN_WORDS = {code: " " for code in range(128) if not (chr(code).isalnum() or code == ord("_"))}
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]?")
 _CODE = re.compile(r"[{}<>|=]|^\s*[#*`>|/-]{2,}|;\s*$")
 
@@ -97,7 +100,7 @@ class Rule:
     weight: float
 
 
-def stated_rules(text: str) -> list[Rule]:
+def stated_rules(text: str) -> tuple[Rule, ...]:
     """The rule-setting sentences of a person's message, in order, at most six.
 
     A rule weighs more in a short message: a long one is a pasted plan more often
@@ -105,11 +108,11 @@ def stated_rules(text: str) -> list[Rule]:
     """
     scanned = text[:_SCANNED_CHARS]
     if not _sets_a_rule(scanned):
-        return []
+        return ()
     weight = 1 / (1 + len(text) / 1_000)
     sentences = (found.strip(" \t-*•") for found in _SENTENCE.findall(scanned))
-    rules = [Rule(sentence, weight) for sentence in sentences if _is_rule(sentence)]
-    return rules[:_RULES_PER_MESSAGE]
+    rules = (Rule(sentence, weight) for sentence in sentences if _is_rule(sentence))
+    return tuple(islice(rules, _RULES_PER_MESSAGE))
 
 
 def _is_rule(sentence: str) -> bool:
@@ -123,11 +126,23 @@ def _is_rule(sentence: str) -> bool:
 
 
 def _sets_a_rule(text: str) -> bool:
-    row = _WORD.findall(text.lower())
-    words, told = set(row), f" {' '.join(row)} "
+    row = _words(text.lower())
+    words = set(row)
     return (
         not words.isdisjoint(_WORDS)
-        or any(phrase in told for word in words & _PHRASES.keys() for phrase in _PHRASES[word])
+        or _has_phrase(row, words & _PHRASES.keys())
         or (not words.isdisjoint(_OF_PATTERNS) and _PATTERNS.search(text) is not None)
         or (not text.isascii() and _UNSPACED.search(text) is not None)
     )
+
+
+def _words(text: str) -> list[str]:
+    # Both give the same; most text is plain, and its marks are replaced ten times as fast.
+    return text.translate(_BETWEEN_WORDS).split() if text.isascii() else _WORD.findall(text)
+
+
+def _has_phrase(row: list[str], first: AbstractSet[str]) -> bool:
+    if not first:
+        return False
+    told = f" {' '.join(row)} "
+    return any(phrase in told for word in first for phrase in _PHRASES[word])
