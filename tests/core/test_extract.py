@@ -92,6 +92,15 @@ def test_every_text_of_a_deep_value_is_found():
     assert list(texts_in({"key": value, "n": 1})) == ["key", "end", "n"]
 
 
+@pytest.mark.parametrize("limit", range(200, 260, 7))
+def test_what_a_cut_leaves_of_a_name_is_no_name(limit):
+    names = [f"lexer_state_{n}" for n in range(400)]
+    message = user(result("c", " ".join(names)))
+    (mention,) = names_of(message, longest_passage_chars=limit)
+    assert mention.names
+    assert mention.names <= set(names)
+
+
 # ── stated rules and language ────────────────────────────────────────────────
 
 

@@ -18,7 +18,7 @@ from mcp_context_server.core.messages import (
     result_text,
 )
 from mcp_context_server.core.redact import redact, telling_lines
-from mcp_context_server.core.summary.identifiers import names_in, texts_in
+from mcp_context_server.core.summary.identifiers import NAME_CHARS, names_in, texts_in
 from mcp_context_server.core.summary.outline import is_summary_text
 from mcp_context_server.core.summary.prompts import is_continuation, summary_in
 from mcp_context_server.core.summary.stated import Rule, stated_rules
@@ -311,4 +311,5 @@ def _ends(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     tail = limit // 4
-    return f"{text[: limit - tail]}\n{text[-tail:]}"
+    # What a cut leaves of a name is no name.
+    return f"{text[: limit - tail].rstrip(NAME_CHARS)}\n{text[-tail:].lstrip(NAME_CHARS)}"

@@ -8,8 +8,8 @@ from typing import Any, Literal, cast
 
 Shape = Literal["path", "symbol", "constant", "commit", "uuid"]
 
-_NAMED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-")
-_BETWEEN_NAMES = bytes(code if code in _NAMED else ord(" ") for code in range(256))
+NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-"
+_BETWEEN_NAMES = bytes(code if chr(code) in NAME_CHARS else ord(" ") for code in range(256))
 _TELLING = re.compile(r"[_/.]|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
 _LETTER = re.compile(r"[A-Za-z]")
 _NOISE = re.compile(

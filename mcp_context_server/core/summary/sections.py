@@ -281,12 +281,22 @@ def step_line(step: Step, words: Wording, *, excerpt_lines: int = 1) -> str:
         return "\n".join((f"{line}:", *(f"  + `{text}`" for text in lines))) if lines else line
     if action.role in ("read", "grep", "glob", "todo"):
         return line
-    lines = step.outcome.text[-_RESULT_CHARS:].splitlines()
-    last = next((line for line in reversed(lines) if _SAYING.search(line)), "")
-    return f"{line} → `{one_line(last, 120)}`" if last else line
+    telling = _telling_line(step.outcome.text, is_report=action.role in _REPORTING)
+    return f"{line} → `{one_line(telling, 120)}`" if telling else line
+
+
+def _telling_line(text: str, *, is_report: bool) -> str:
+    """A report's first heading, else its first line; of any other result the last line."""
+    if not is_report:
+        lines = reversed(text[-_RESULT_CHARS:].splitlines())
+        return next((line for line in lines if _SAYING.search(line)), "")
+    lines = [line for line in text[:_RESULT_CHARS].splitlines() if _SAYING.search(line)]
+    return next((line for line in lines if line.startswith(("#", "**"))), next(iter(lines), ""))
 
 
 _RESULT_CHARS = 1_200
+_REPORTING = frozenset({"subagent", "web_search", "web_fetch", "skill", "ask"})
+"""Roles whose results begin with what they found; others end with how it went."""
 _SAYING = re.compile(r"[^\W_]{3}")
 """A line of a result that is more than brackets."""
 
