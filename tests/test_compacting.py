@@ -13,7 +13,8 @@ from test_tools import ERAS, answer, refusal, service
 from mcp_context_server.core.breaker import breaker_state
 from mcp_context_server.core.edits import Compact, Configure
 from mcp_context_server.core.rules import validate
-from mcp_context_server.core.stages.compaction import Wish, select
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader

@@ -12,7 +12,7 @@ from mcp_context_server.core.edits import Remember, SectionUpdate
 from mcp_context_server.core.messages import is_prompt
 from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import session_window, used_tokens
-from mcp_context_server.core.stages.compaction import Wish
+from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.server import build_server
 from mcp_context_server.service.compacting import Asked, Compactor
 from mcp_context_server.service.memories import Remembering, update_memory

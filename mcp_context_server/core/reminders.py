@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mcp_context_server.core.edits import position
 from mcp_context_server.core.messages import Message, is_call
 from mcp_context_server.core.session import Session
-from mcp_context_server.core.stages.compaction import referenced_tools
+from mcp_context_server.core.stages.standing import referenced_tools
 from mcp_context_server.core.toolsearch.search import resolve, schema_reminder
 from mcp_context_server.core.toolsearch.toolset import Toolset
 

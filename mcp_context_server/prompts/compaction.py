@@ -10,7 +10,9 @@ from pydantic import Field
 from mcp_context_server.core.markers import neutralise
 from mcp_context_server.core.memory.document import summary_of
 from mcp_context_server.core.messages import Message, message_text
-from mcp_context_server.core.stages.compaction import RESTORED, Nothing, Wish, select
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Nothing, Wish
+from mcp_context_server.core.stages.standing import RESTORED
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.summary.prompts import (
     Scope,

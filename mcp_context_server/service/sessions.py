@@ -176,7 +176,7 @@ class ContextService:
         said = await self.hooks("session_start", facts)
         if not said or live.session.settings.transcript:
             return live
-        from mcp_context_server.core.stages.compaction import put_in
+        from mcp_context_server.core.stages.standing import put_in
 
         messages = tuple(
             put_in(f"session_start.{n}", "hook", text) for n, text in enumerate(said, 1)

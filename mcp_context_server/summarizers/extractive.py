@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import anyio.to_thread
 
-from mcp_context_server.core.stages.compaction import quick_count
+from mcp_context_server.core.stages.counting import quick_count
 from mcp_context_server.core.summary.extractive import extractive_summary
 from mcp_context_server.ports import SummaryTask, Written
 

@@ -8,7 +8,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from mcp_context_server.answers.compaction import compacted_of
-from mcp_context_server.core.stages.compaction import Wish
+from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.status import HOST_SENDS_ALL
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.keeping.resident import Live

@@ -5,7 +5,9 @@ from typing import Literal
 from mcp.server.mcpserver import Sample
 from mcp.types import SamplingMessage, TextContent
 
-from mcp_context_server.core.stages.compaction import Nothing, Wish, select, written_budget
+from mcp_context_server.core.stages.compaction import written_budget
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Nothing, Wish
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.summary.shown import flattened, without_media
 from mcp_context_server.keeping.resident import Live

@@ -11,19 +11,16 @@ from mcp_context_server.core.rules import validate
 from mcp_context_server.core.session import fold, used_tokens
 from mcp_context_server.core.stages.compaction import (
     Boundary,
-    Nothing,
-    Selection,
-    Wish,
     compact_edit,
-    discovered_tools,
-    same_range,
-    select,
     summary_budget,
-    tokens_of,
     why_no_gain,
     why_resting,
     written_budget,
 )
+from mcp_context_server.core.stages.counting import tokens_of
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Nothing, Selection, Wish, same_range
+from mcp_context_server.core.stages.standing import discovered_tools
 from mcp_context_server.core.stages.turn import turn_of
 
 WORK = conversation("u:do A", "t:6000", "a:A is done", "u:stop A, do B", *["t:6000"] * 12)

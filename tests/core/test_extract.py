@@ -4,20 +4,19 @@ import pytest
 from conversations import assistant, call, conversation, conversations, result, text, user
 from hypothesis import given, settings
 
-from mcp_context_server.core.summary.digest import (
-    Todo,
-    background,
-    commit_subject,
-    digest,
-    error_line,
-    failures,
-    plan_of,
-    todos,
-)
+from mcp_context_server.core.summary.digest import digest
 from mcp_context_server.core.summary.extract import gather, human_words, names_of
+from mcp_context_server.core.summary.failures import error_line, failures
 from mcp_context_server.core.summary.identifiers import is_noise, names_in, texts_in
 from mcp_context_server.core.summary.language import language_of
 from mcp_context_server.core.summary.stated import stated_rules
+from mcp_context_server.core.summary.under_way import (
+    Todo,
+    background,
+    commit_subject,
+    plan_of,
+    todos,
+)
 from mcp_context_server.core.summary.working_set import Where, working_set
 from mcp_context_server.core.text import cut, one_line, plain, quoted, shortened
 

@@ -6,23 +6,14 @@ from sessions import turn_for
 
 from mcp_context_server.core.edits import Compact
 from mcp_context_server.core.messages import message_text
-from mcp_context_server.core.stages.compaction import (
-    Boundary,
-    Selection,
-    Wish,
-    compact_edit,
-    select,
-    spare_tokens,
-    tokens_of,
-)
-from mcp_context_server.core.stages.restore import (
-    Content,
-    is_same,
-    read_set,
-    remember,
-    restore,
-    wanted_files,
-)
+from mcp_context_server.core.stages.compaction import Boundary, compact_edit, spare_tokens
+from mcp_context_server.core.stages.contents import Content, is_same
+from mcp_context_server.core.stages.counting import tokens_of
+from mcp_context_server.core.stages.read_set import read_set
+from mcp_context_server.core.stages.remembering import remember
+from mcp_context_server.core.stages.restore import restore, wanted_files
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Selection, Wish
 
 MODEL = "claude-sonnet-4-5"
 

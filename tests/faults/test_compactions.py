@@ -18,7 +18,9 @@ from examples.scripted_api import ScriptedApi
 from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.messages import is_prompt, message_text, rounds
 from mcp_context_server.core.recovery.overflow import read_overflow
-from mcp_context_server.core.stages.compaction import Wish, select, tokens_of
+from mcp_context_server.core.stages.counting import tokens_of
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.tokens.estimates import tally_messages
 from mcp_context_server.files import FileReader

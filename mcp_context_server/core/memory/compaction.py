@@ -6,13 +6,9 @@ from mcp_context_server.core.edits import position
 from mcp_context_server.core.memory.document import summary_of
 from mcp_context_server.core.messages import Message, cut_points, message_text
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.stages.compaction import (
-    Nothing,
-    Selection,
-    Wish,
-    select_behind,
-    tokens_of,
-)
+from mcp_context_server.core.stages.counting import tokens_of
+from mcp_context_server.core.stages.selecting import select_behind
+from mcp_context_server.core.stages.selection import Nothing, Selection, Wish
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.core.tokens.estimates import message_tokens
 

@@ -15,15 +15,10 @@ from mcp_context_server.core.memory.notes import Budget, SessionMemory, budget_o
 from mcp_context_server.core.messages import Block, Message, is_call, is_result
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.summary.digest import (
-    Digest,
-    Failure,
-    FileUse,
-    digest,
-    failures,
-    subject,
-    todos,
-)
+from mcp_context_server.core.summary.digest import Digest, FileUse, digest
+from mcp_context_server.core.summary.failures import Failure, failures
+from mcp_context_server.core.summary.steps import subject
+from mcp_context_server.core.summary.under_way import todos
 from mcp_context_server.core.text import one_line, plain
 
 MEMORY_TOOLS = ("session_memory_read", "session_memory_update", "recall")

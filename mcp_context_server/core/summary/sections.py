@@ -8,22 +8,19 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mcp_context_server.core.summary.digest import (
-    Digest,
-    Failure,
+from mcp_context_server.core.summary.changes import added_lines
+from mcp_context_server.core.summary.digest import Digest
+from mcp_context_server.core.summary.earlier import Numbered
+from mcp_context_server.core.summary.failures import Failure, error_line, failures
+from mcp_context_server.core.summary.stated import Rule
+from mcp_context_server.core.summary.steps import Step, subject
+from mcp_context_server.core.summary.under_way import (
     Status,
-    Step,
-    added_lines,
     background,
     commit_subject,
-    error_line,
-    failures,
     plan_of,
-    subject,
     todos,
 )
-from mcp_context_server.core.summary.earlier import Numbered
-from mcp_context_server.core.summary.stated import Rule
 from mcp_context_server.core.summary.wording import Wording
 from mcp_context_server.core.text import Count, cut_before, one_line, plain, quoted, shortened
 

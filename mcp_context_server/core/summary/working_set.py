@@ -14,9 +14,10 @@ from typing import Literal
 
 from mcp_context_server.core.messages import Message
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.summary.digest import Digest, FileUse, Step, digest, subject
+from mcp_context_server.core.summary.digest import Digest, FileUse, digest
 from mcp_context_server.core.summary.extract import Mention, Place, names_of
 from mcp_context_server.core.summary.identifiers import is_noise, shape_of, texts_in
+from mcp_context_server.core.summary.steps import Step, subject
 from mcp_context_server.core.text import one_line
 
 Kind = Literal["file", "path", "symbol", "constant", "commit", "uuid", "argument", "directory"]

@@ -25,8 +25,9 @@ from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.summary.digest import Digest, digest, todos
+from mcp_context_server.core.summary.digest import Digest, digest
 from mcp_context_server.core.summary.index import index_lines
+from mcp_context_server.core.summary.under_way import todos
 from mcp_context_server.core.summary.wording import wording_for
 from mcp_context_server.core.summary.working_set import weighed_set
 from mcp_context_server.core.text import clipped, one_line, third_of_chars

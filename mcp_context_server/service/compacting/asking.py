@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mcp_context_server.core.edits import Compact
-from mcp_context_server.core.stages.compaction import Wish
 from mcp_context_server.core.stages.restore import Restored
+from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.summary.given import Missing
 from mcp_context_server.keeping.resident import Live
 from mcp_context_server.ports import SummarizerName

@@ -14,8 +14,10 @@ from mcp_context_server.core.edits import Compact, Entry, ReportFailure
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.memory.compaction import NotServed, serve
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.stages.compaction import Nothing, Selection, end_of, same_range, select
-from mcp_context_server.core.stages.restore import Restored, remember
+from mcp_context_server.core.stages.remembering import remember
+from mcp_context_server.core.stages.restore import Restored
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Nothing, Selection, end_of, same_range
 from mcp_context_server.core.stages.thinking import with_thinking
 from mcp_context_server.core.stages.turn import Turn, turn_of
 from mcp_context_server.core.summary.prompts import compact_instructions

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 from mcp_context_server.core.edits import Compact, Entry, Undo
 from mcp_context_server.core.memory.compaction import Served, serve
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.stages.compaction import Nothing, Wish, put_in, select, written_budget
+from mcp_context_server.core.stages.compaction import written_budget
+from mcp_context_server.core.stages.selecting import select
+from mcp_context_server.core.stages.selection import Nothing, Wish
+from mcp_context_server.core.stages.standing import put_in
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.summary.given import Rejected, read_summary
 from mcp_context_server.core.summary.prompts import continuation

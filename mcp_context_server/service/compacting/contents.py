@@ -2,14 +2,10 @@
 
 from mcp_context_server.core.edits import Entry, original_of
 from mcp_context_server.core.messages import result_text
-from mcp_context_server.core.stages.compaction import Selection, kept_of
-from mcp_context_server.core.stages.restore import (
-    Content,
-    Memory,
-    is_same,
-    wanted_files,
-    with_files,
-)
+from mcp_context_server.core.stages.contents import Content, is_same, with_files
+from mcp_context_server.core.stages.remembering import Memory
+from mcp_context_server.core.stages.restore import wanted_files
+from mcp_context_server.core.stages.selection import Selection, kept_of
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.errors import InvalidInput
 from mcp_context_server.files import FileReader

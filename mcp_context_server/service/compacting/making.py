@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from mcp_context_server.core.edits import Compact
 from mcp_context_server.core.stages.compaction import (
     Boundary,
-    Selection,
     compact_edit,
-    discovered_tools,
-    kept_of,
-    put_in,
     spare_tokens,
     why_no_gain,
     why_still_full,
     with_attachments,
 )
-from mcp_context_server.core.stages.restore import Content, Memory, Restored, restore
+from mcp_context_server.core.stages.contents import Content
+from mcp_context_server.core.stages.remembering import Memory
+from mcp_context_server.core.stages.restore import Restored, restore
+from mcp_context_server.core.stages.selection import Selection, kept_of
+from mcp_context_server.core.stages.standing import discovered_tools, put_in
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.service.compacting.asking import Asked
 from mcp_context_server.service.compacting.summaries import MEMORY, NoSummary, Summary

@@ -1,7 +1,8 @@
 """The messages that a summary is made from, with what was cleared of them brought back."""
 
 from mcp_context_server.core.messages import Messages
-from mcp_context_server.core.stages.compaction import Selection, written_budget
+from mcp_context_server.core.stages.compaction import written_budget
+from mcp_context_server.core.stages.selection import Selection
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.core.summary.originals import (
     cleared_among,

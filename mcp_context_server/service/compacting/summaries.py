@@ -8,16 +8,10 @@ import anyio.to_thread
 
 from mcp_context_server.core.messages import Messages
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.stages.compaction import (
-    Selection,
-    counter,
-    end_of,
-    human_texts,
-    prompt_for,
-    quick_count,
-    summary_budget,
-    written_budget,
-)
+from mcp_context_server.core.stages.compaction import prompt_for, summary_budget, written_budget
+from mcp_context_server.core.stages.counting import counter, quick_count
+from mcp_context_server.core.stages.selecting import human_texts
+from mcp_context_server.core.stages.selection import Selection, end_of
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.core.summary.given import Missing, Rejected, completed, read_summary
 from mcp_context_server.core.summary.language import language_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import get_args
 
-from mcp_context_server.core.stages.compaction import Wish
+from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.summary.prompts import Scope
 from mcp_context_server.errors import InvalidInput
 
