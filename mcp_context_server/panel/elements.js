@@ -18,6 +18,11 @@ function h(tag, props = {}, ...children) {
   return element;
 }
 
+/** A sentence with what stands in backticks as code. */
+function words(sentence) {
+  return sentence.split("`").map((part, n) => (n % 2 ? h("code", {}, part) : part));
+}
+
 /** An SVG element. */
 function s(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
@@ -96,6 +101,10 @@ const STATES = {
   blocking: {
     name: "full: nothing more may be sent",
     mark: "M4 0h6l4 4v6l-4 4H4l-4-4V4ZM3 6v2h8V6Z",
+  },
+  unknown: {
+    name: "nothing known yet",
+    mark: "M7 0a7 7 0 1 0 0 14A7 7 0 0 0 7 0Zm0 2a5 5 0 1 1 0 10A5 5 0 0 1 7 2Z",
   },
 };
 

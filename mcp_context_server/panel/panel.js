@@ -48,6 +48,22 @@ function put(name, data, build) {
   if (hadFocus) element.querySelector(`[data-key="${CSS.escape(hadFocus)}"]`)?.focus();
 }
 
+/** Fields of the status that its first section shows. */
+const NOW = [
+  "used_tokens",
+  "effective_window",
+  "thresholds",
+  "state",
+  "source",
+  "breakdown",
+  "advice",
+  "percent_used",
+  "notes",
+  "breaker",
+  "used_low",
+  "used_high",
+];
+
 function show() {
   document.getElementById("subject").textContent = status
     ? [status.model, status.transcript ? "followed from the host's transcript" : ""]
@@ -56,38 +72,8 @@ function show() {
     : "";
   put("said", said, saying);
   if (!status) return;
-  const {
-    used_tokens,
-    effective_window,
-    thresholds,
-    state,
-    source,
-    breakdown,
-    advice,
-    percent_used,
-    notes,
-    breaker,
-    used_low,
-    used_high,
-  } = status;
-  put(
-    "now",
-    {
-      used_tokens,
-      effective_window,
-      thresholds,
-      state,
-      source,
-      breakdown,
-      advice,
-      percent_used,
-      notes,
-      breaker,
-      used_low,
-      used_high,
-    },
-    nowSection,
-  );
+  const { used_tokens, effective_window, thresholds } = status;
+  put("now", Object.fromEntries(NOW.map((name) => [name, status[name]])), nowSection);
   put("growth", { growth: status.growth ?? [], thresholds, effective_window }, growthSection);
   put(
     "largest",
@@ -151,7 +137,7 @@ function saying({ text, bad, snip }) {
     h(
       "div",
       { class: bad ? "told bad" : "told", role: bad ? "alert" : "status" },
-      h("span", { class: "grow" }, text),
+      h("span", { class: "grow" }, words(text)),
       undoable ? h("button", { "data-key": "undo", onclick: () => act(undoSnip) }, "Undo") : null,
       h(
         "button",
@@ -173,10 +159,11 @@ const SOURCES = {
   usage: "from the reported usage",
   estimate: "an estimate",
   exact: "an exact count",
-  nothing_known: "nothing is known yet",
 };
 
 function nowSection(now) {
+  const isKnown = now.source !== "nothing_known",
+    state = isKnown ? now.state : "unknown";
   const range =
     now.source === "estimate" && now.used_high
       ? ` (${told.short(now.used_low)}–${told.short(now.used_high)})`
@@ -187,17 +174,21 @@ function nowSection(now) {
     h(
       "div",
       { class: "headline" },
-      h("span", { class: "figure" }, String(now.percent_used), h("small", {}, "%")),
-      stateBadge(now.state),
+      isKnown
+        ? h("span", { class: "figure" }, String(now.percent_used), h("small", {}, "%"))
+        : h("span", { class: "figure" }, "–"),
+      stateBadge(state),
       h(
         "span",
         { class: "quiet" },
-        `${told.tokens(now.used_tokens)}${range} of ${told.tokens(now.effective_window)} tokens, ${SOURCES[now.source] ?? now.source}`,
+        isKnown
+          ? `${told.tokens(now.used_tokens)}${range} of ${told.tokens(now.effective_window)} tokens, ${SOURCES[now.source] ?? now.source}`
+          : `a window of ${told.tokens(now.effective_window)} tokens`,
       ),
     ),
     gauge(now),
-    h("p", { class: "advice", css: stateStyle(now.state) }, now.advice),
-    (now.notes ?? []).map((note) => h("p", { class: "note" }, note)),
+    h("p", { class: "advice", css: stateStyle(state) }, words(now.advice)),
+    (now.notes ?? []).map((note) => h("p", { class: "note" }, words(note))),
     now.breaker
       ? h(
           "p",
@@ -499,15 +490,18 @@ async function tick() {
 
 function fail(error) {
   wait = Math.min(SLOWEST_POLL_MS, 2 * wait);
-  [live.dataset.state, live.textContent] = ["away", "not connected"];
+  // What a tool says no to has no status: the server is there.
+  [live.dataset.state, live.textContent] =
+    error.status === 0 ? ["live", "live"] : ["away", "not connected"];
   if (error.status === 401) return gate();
-  if (!status)
-    said = {
-      text:
-        error instanceof TypeError ? "The server can't be reached; trying again." : error.message,
-      bad: true,
-      gone: true,
-    };
+  if (!status) said = { text: whyNot(error), bad: true, gone: true };
+}
+
+/** What a person can do about it; the server's own words are for the model. */
+function whyNot(error) {
+  if (error instanceof TypeError) return "The server can't be reached; trying again.";
+  if (!error.message.startsWith("No session")) return error.message;
+  return "There is no such conversation here. Choose another above; it shows once it is opened.";
 }
 
 /** Ask for the token that the server wants; say so where it took none of those given. */

@@ -33,8 +33,8 @@ function now({ status }) {
       ),
     ),
     gauge(status),
-    h("p", { class: "advice", css: stateStyle(status.state) }, status.advice),
-    (status.notes ?? []).map((note) => h("p", { class: "note" }, note)),
+    h("p", { class: "advice", css: stateStyle(status.state) }, words(status.advice)),
+    (status.notes ?? []).map((note) => h("p", { class: "note" }, words(note))),
   );
 }
 

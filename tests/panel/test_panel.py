@@ -110,6 +110,29 @@ async def test_what_the_agent_does_shows_without_a_reload(tab, url, service):
         assert "Read f1.py /src/" in (await page.locator("main").inner_text()).replace("  ", " ")
 
 
+async def test_of_a_conversation_that_nobody_told_of_it_says_so_instead_of_a_figure(
+    tab, url, service
+):
+    await service.open(Opening(session_id="mine", configure=Configure(model="gpt-5.5")))
+    async with tab() as page:
+        await page.goto(f"{url}#mine")
+        await page.locator(".figure").wait_for()
+        assert await page.locator(".figure").inner_text() == "–"
+        assert await page.locator(".state").inner_text() == "nothing known yet"
+        assert await page.locator(".advice code").first.inner_text() == "append_messages"
+        assert "`" not in await page.locator("main").inner_text()
+
+
+async def test_an_address_of_no_conversation_says_what_a_person_can_do(tab, url, followed):
+    async with tab() as page:
+        await page.goto(f"{url}#nobodys")
+        await page.get_by_text("There is no such conversation here.").wait_for()
+        assert await page.locator("#live").inner_text() == "live"
+        await page.locator("#session").select_option(followed)
+        await page.get_by_text("claude-opus-4-6").wait_for()
+        assert await page.get_by_role("alert").count() == 0
+
+
 async def test_another_conversation_is_chosen(tab, url, followed, service):
     await service.open(Opening(session_id="other", configure=Configure(model="gpt-5.5")))
     async with tab() as page:
