@@ -14,7 +14,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
@@ -54,7 +54,8 @@ class Streamable:
             # The SDK lets nothing through under an id that it did not give to this caller;
             # newer revisions have no such header, and what stands there says nothing.
             scope[CONNECTION] = headers.get("mcp-session-id", "")
-        await self._sessions.handle_request(scope, receive, send)
+        with suppress(ClientDisconnect):
+            await self._sessions.handle_request(scope, receive, send)
 
 
 class ServerSentEvents:
@@ -80,8 +81,9 @@ class ServerSentEvents:
         """A message for one of the connections."""
         query = Request(scope).query_params
         scope[CONNECTION] = query.get("session_id", "")
-        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            # The connection ended while the message came in, which was acknowledged before.
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, ClientDisconnect):
+            # The connection ended while the message came in, which was acknowledged before, or
+            # who sent it went away in the middle of it.
             await self._transport.handle_post_message(scope, receive, send)
 
 
