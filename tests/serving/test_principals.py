@@ -140,7 +140,7 @@ async def test_no_argument_of_a_tool_reaches_into_the_session_of_another(tmp_pat
         for tool in (await them.bob.list_tools()).tools:
             base = needed(tool.input_schema) | {"session_id": them.his}
             for name in set(texts(tool.input_schema)) - {"session_id"}:
-                for value in (them.hers, "alice-message", "word"):
+                for value in (reach(them) for reach in REACHING):
                     many = tool.input_schema["properties"][name].get("type") == "array"
                     tried = base | {name: [value] if many else value}
                     if name == "summary":
@@ -210,6 +210,30 @@ async def test_no_prompt_tells_of_the_session_of_another(tmp_path, transport, mo
 
 
 @ways
+async def test_no_argument_of_a_prompt_reaches_into_the_session_of_another(
+    tmp_path, transport, mode
+):
+    async with both(tmp_path, transport, mode) as them:
+        before, tried = await them.state(), 0
+        for prompt in (await them.bob.list_prompts()).prompts:
+            names = {argument.name for argument in prompt.arguments or ()}
+            for name, value in itertools.product(names - {"session_id"}, REACHING):
+                given = {"session_id": them.his, name: value(them)}
+                try:
+                    seen = (await them.bob.get_prompt(prompt.name, given)).model_dump_json()
+                except MCPError as error:
+                    seen = f"{error.error}"
+                assert SECRET not in seen, (prompt.name, name)
+                tried += 1
+        assert tried >= 3
+        assert await them.state() == before
+
+
+REACHING = (lambda them: them.hers, lambda them: "alice-message", lambda them: "word")
+"""What Bob may give where a text is asked for: her session, a message of hers, a word in it."""
+
+
+@ways
 async def test_no_completion_gives_the_session_of_another_away(tmp_path, transport, mode):
     async with both(tmp_path, transport, mode) as them:
         prompts = (await them.bob.list_prompts()).prompts
@@ -235,26 +259,45 @@ async def test_no_completion_gives_the_session_of_another_away(tmp_path, transpo
 
 
 async def test_nobody_is_told_of_changes_in_the_session_of_another(tmp_path):
+    """Whatever can be listened to; a change of his own comes last, and is the only one heard."""
     async with both(tmp_path, "http", "auto") as them:
-        uris = [f"context://sessions/{session_id}/memory" for session_id in (them.hers, them.his)]
+        templates = (await them.bob.list_resource_templates()).resource_templates
+        resources = (await them.bob.list_resources()).resources
+        hers = [filled(t.uri_template, them.hers, with_query=False) for t in templates]
+        own = f"context://sessions/{them.his}/memory"
         heard = []
         async with anyio.create_task_group() as tasks:
 
             async def listen(started: anyio.Event) -> None:
+                uris = [*hers, *(resource.uri for resource in resources), own]
                 async with them.bob.listen(resource_subscriptions=uris) as changes:
                     started.set()
                     async for change in changes:
                         heard.append(change.uri)
-                        if change.uri == uris[1]:
+                        if change.uri == own:
                             break
 
             started = anyio.Event()
             tasks.start_soon(listen, started)
             await started.wait()
-            for client, session_id in ((them.alice, them.hers), (them.bob, them.his)):
-                note = {"section": "Current State", "content": "- new"}
-                await call(client, "session_memory_update", session_id=session_id, **note)
-        assert heard == [uris[1]]
+            await change_everything(them.alice, them.hers)
+            note = {"section": "Current State", "content": "- new"}
+            await call(them.bob, "session_memory_update", session_id=them.his, **note)
+        assert len(hers) >= 5
+        assert set(heard) - {"context://sessions"} == {own}
+        assert heard.count("context://sessions") <= 1, "of his own change"
+
+
+async def change_everything(client: Client, session_id: str) -> None:
+    """A change of each kind: history, memory, view, boundaries, tools."""
+    named = {"session_id": session_id}
+    note = {"section": "Current State", "content": "- new"}
+    more = [{"role": "assistant", "content": "more " * 50}, *MESSAGES[2:]]
+    await call(client, "session_memory_update", **named, **note)
+    await call(client, "append_messages", **named, messages=more)
+    await call(client, "register_tools", **named, tools=[TOOL | {"name": "another"}])
+    await call(client, "session_open", **named, rules=["be brief"])
+    await call(client, "compact", **named, summarizer="extractive")
 
 
 async def test_who_comes_without_a_name_has_no_part_in_anybodys_session():
