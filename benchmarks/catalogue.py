@@ -134,3 +134,6 @@ CATALOGUE: tuple[Benchmark, ...] = (
 
 MAKERS = ("distil_meanings", "fit_tokens", "record_demo")
 """Scripts that make files of the package and print no table."""
+
+PARTS = ("in_session", "token_truth")
+"""What scripts have in common."""

@@ -20,10 +20,10 @@ PARENT = {"model": "claude-opus-4-8"}
 CHILD = {"model": "claude-haiku-4-5", "context_window": 40_000}
 TASK = {"prompt": "Read every module of the compiler; which one leaks?"}
 READING = (
-    *(step for step in work(36) if step.calls),
+    *(step for step in work(38) if step.calls),
     Step("`src/scope.py` leaks: it keeps states."),
 )
-"""What the child's model does: 36 rounds of reading, and its answer."""
+"""What the child's model does: 38 rounds of reading, and its answer."""
 
 
 async def delegate(ask: Ask, parent: str, task: str, model: Iterable[Step]) -> tuple[str, str]:

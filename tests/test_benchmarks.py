@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks.__main__ import Missing, Places, command_of, main, section
-from benchmarks.catalogue import CATALOGUE, MAKERS, Benchmark
+from benchmarks.catalogue import CATALOGUE, MAKERS, PARTS, Benchmark
 from benchmarks.peers import INSTALLED, Peers
 
 HERE = Path(benchmarks.__file__).parent
@@ -16,7 +16,7 @@ NOTHING = Places()
 
 def test_every_script_is_in_the_catalogue_or_makes_a_file_of_the_package():
     scripts = {path.stem for path in HERE.glob("*.py")} - ITSELF
-    assert scripts == {each.name for each in CATALOGUE} | set(MAKERS)
+    assert scripts == {each.name for each in CATALOGUE} | {*MAKERS, *PARTS}
 
 
 def test_what_lacks_its_data_says_so_and_counts_as_no_failure(capsys):

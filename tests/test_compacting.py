@@ -16,6 +16,7 @@ from mcp_context_server.core.rules import validate
 from mcp_context_server.core.stages.selecting import select
 from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.stages.turn import turn_of
+from mcp_context_server.core.tokens.estimates import tally_text
 from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader
 from mcp_context_server.keeping.leases import holder_of
@@ -29,7 +30,7 @@ from mcp_context_server.summarizers.extractive import ExtractiveSummarizer
 
 pytestmark = pytest.mark.anyio
 
-WORK = conversation("u:do A", "t:6000", "a:A is done", "u:stop A, do B", *["t:6000"] * 12)
+WORK = conversation("u:do A", "t:5000", "a:A is done", "u:stop A, do B", *["t:5000"] * 12)
 STORY = "<analysis>hm</analysis><summary>A was asked for and is done; B is under way.</summary>"
 GOOD = Written(STORY, "end_turn")
 
@@ -473,7 +474,8 @@ async def test_a_summary_of_nearly_the_same_size_is_a_failure_with_its_reason():
     live = await opened(made)
     turn = turn_of(live.session, made.service.moment())
     gone = select(turn, Wish()).dropped_tokens
-    nearly = Written(f"<summary>{'word ' * int(gone * 0.9)}</summary>", "end_turn")
+    words = int(0.95 * gone / tally_text("word ", live.session.family).total)
+    nearly = Written(f"<summary>{'word ' * words}</summary>", "end_turn")
     made.summarizers["anthropic"].answers[:] = [nearly]
     outcome = await made.compact(live, Asked(trigger="auto"))
     assert outcome.status == "failed"

@@ -500,5 +500,6 @@ async def test_what_is_cleared_of_a_conversation_that_is_given_counts_at_once():
         await answer(client, "session_open")
         before = await answer(client, "append_messages", session_id="s", messages=conversation)
         told = await answer(client, "snip", session_id="s", tool_use_ids=["c0"])
-        assert told["used_tokens"] == before["used_tokens"] - told["tokens_freed"]
+        freed = before["used_tokens"] - told["used_tokens"]
+        assert freed == pytest.approx(told["tokens_freed"], abs=1)
         assert "notes" not in told

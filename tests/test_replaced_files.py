@@ -1,6 +1,7 @@
 """A followed file that is emptied, or that another takes the place of: the status stays true."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from calls import answer, service
@@ -96,7 +97,8 @@ def test_what_a_conversation_went_back_from_counts_no_more():
     view = (user("first " * 500, id="u1"), assistant("one", id="a1"), user("last " * 900, id="u2"))
     session, kept = session_of(view), session_of(view[:2])
     back = fold(session, [(session.version + 1, Rewind(last="a1"))], version=session.version + 1)
-    assert back.told == kept.told
+    assert back.told.tokens == pytest.approx(kept.told.tokens)
+    assert replace(back.told, tokens=0.0) == replace(kept.told, tokens=0.0)
 
 
 def test_a_memory_written_before_is_due_again_by_what_comes_after():

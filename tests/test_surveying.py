@@ -89,7 +89,7 @@ def test_a_directory_is_shown_as_a_table_or_as_json(tmp_path):
     told = json.loads(
         CliRunner().invoke(main, ["inspect", str(tmp_path), "--json"]).stdout.splitlines()[-1]
     )
-    assert [each["status"]["used_tokens"] for each in told] == [42_300, 9_002]
+    assert [each["status"]["used_tokens"] for each in told] == [42_300, 9_003]
 
 
 def test_where_no_file_can_be_read_the_exit_code_says_so(tmp_path):
@@ -141,7 +141,7 @@ def test_each_change_is_told_once(tmp_path):
     )
     with pytest.raises(Ended):
         listen(wait)
-    assert told == [42_300, 9_002]
+    assert told == [42_300, 9_003]
 
 
 @pytest.mark.requirement("HOST-2")

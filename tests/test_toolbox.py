@@ -78,7 +78,7 @@ async def test_tools_marked_deferred_are_kept_out_and_counted(client):
 
 
 @pytest.mark.requirement("TOOL-1")
-@pytest.mark.parametrize(("tokens", "active"), [(300, False), (370, True)])
+@pytest.mark.parametrize(("tokens", "active"), [(260, False), (330, True)])
 async def test_sixty_tools_are_deferred_above_a_tenth_of_the_window(client, tokens, active):
     await answer(client, "session_open", model=MODEL)
     tools = [sized(f"mcp__s{n % 4}__tool_{n}", tokens) for n in range(60)]

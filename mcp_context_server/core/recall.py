@@ -13,7 +13,8 @@ from mcp_context_server.core.messages import (
     is_call,
     is_result,
 )
-from mcp_context_server.core.tokens.estimates import is_sealed, tally_text
+from mcp_context_server.core.tokens.estimates import tally_text
+from mcp_context_server.core.tokens.pricing import is_sealed
 
 Numbered = tuple[int, Entry]
 """An entry with its sequence number, from 1."""

@@ -23,7 +23,7 @@ from mcp_context_server.core.stages.selection import Nothing, Selection, Wish, s
 from mcp_context_server.core.stages.standing import discovered_tools
 from mcp_context_server.core.stages.turn import turn_of
 
-WORK = conversation("u:do A", "t:6000", "a:A is done", "u:stop A, do B", *["t:6000"] * 12)
+WORK = conversation("u:do A", "t:5000", "a:A is done", "u:stop A, do B", *["t:6000"] * 12)
 BOUNDARY = Boundary(id="b1", trigger="manual", summarizer="agent")
 SUMMARY = "The user wanted A, which is done, and now wants B. " * 4
 

@@ -1,5 +1,7 @@
 """A text costs what its bytes cost, in linear time, and never more than them."""
 
+import timeit
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from mcp_context_server.core.tokens.text_price import KINDS, TextPrice
 
 EACH_KIND = TextPrice.of_kinds({kind: 1.0 for kind in KINDS})
+WORDS = TextPrice.of_kinds({**{kind: 0.0 for kind in KINDS}, "word": 0.5})
 LETTERS = TextPrice.of_kinds({**{kind: 0.0 for kind in KINDS}, "letter": 0.25})
 
 
@@ -25,6 +28,32 @@ def test_the_sum_is_exact_whatever_the_length(length: int):
 
 def test_only_the_priced_kind_counts():
     assert LETTERS.tokens("ab12, cd\n" * 1_000) == pytest.approx(1_000)
+
+
+@pytest.mark.requirement("TOK-2")
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("the quick brown fox", 4),
+        ("THE_QUICK-brown2Fox", 4),
+        ("camelCaseIsOneRun", 1),
+        ("a" * 5_000, 1),
+        ("12 {} 34\n\t", 0),
+    ],
+)
+def test_a_word_is_a_run_of_letters_whatever_its_case(text: str, words: int):
+    assert WORDS.tokens(text) == pytest.approx(words / 2)
+
+
+@pytest.mark.timing
+@pytest.mark.requirement("TOK-2")
+@pytest.mark.parametrize("character", ["a", "{", " ", "a ", "\u0301", "😀", "\ud83d", "字"])
+def test_a_hostile_text_takes_time_in_proportion_to_its_length(character: str):
+    def seconds(length: int) -> float:
+        text = character * length
+        return min(timeit.repeat(lambda: EACH_KIND.tokens(text), number=1, repeat=7))
+
+    assert seconds(800_000) < 8 * 4 * seconds(100_000)
 
 
 @pytest.mark.requirement("TOK-2")

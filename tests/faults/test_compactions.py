@@ -22,7 +22,7 @@ from mcp_context_server.core.stages.counting import tokens_of
 from mcp_context_server.core.stages.selecting import select
 from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.stages.turn import turn_of
-from mcp_context_server.core.tokens.estimates import tally_messages
+from mcp_context_server.core.tokens.estimates import tally_messages, tally_text
 from mcp_context_server.files import FileReader
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.server import build_server
@@ -186,9 +186,8 @@ async def driven(scripted: Scripted, turns: int, *, usage: int = 0) -> tuple[lis
         live = await made.load(told["session_id"], "")
         if scripted.answers == ["nearly"]:
             gone = select(turn_of(live.session, made.moment()), Wish()).dropped_tokens
-            scripted.answers[:] = [
-                Written(f"<summary>{'word ' * int(gone * 0.95)}</summary>", "end_turn")
-            ]
+            words = int(0.95 * gone / tally_text("word ", live.session.family).total)
+            scripted.answers[:] = [Written(f"<summary>{'word ' * words}</summary>", "end_turn")]
         found = []
         for n in range(turns):
             found.append(await answer(client, "prepare_turn", output="none"))

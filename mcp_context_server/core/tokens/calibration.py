@@ -11,10 +11,10 @@ REMEMBERED_REPORTS = 15
 """Enough to outvote strange reports, few enough to follow a change of content."""
 SMALLEST_TOKENS = 100
 """Reports on less than this say more about overhead than about the text."""
-PRIOR_TOKENS = 300.0
-"""Weight of the assumption that the estimate is right, in tokens of a report."""
-MOST_TOKENS = 3_000.0
+MOST_TOKENS = 500.0
 """A report on more than this weighs no more than one on this many."""
+PRIOR_TOKENS = 2 * MOST_TOKENS
+"""Weight of the assumption that the estimate is right: as much as any two reports."""
 MOST_VOTES, ENOUGH_VOTES = 3, 2
 """One report alone decides nothing; a few that contradict are enough to decide otherwise."""
 

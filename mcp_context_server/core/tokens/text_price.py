@@ -1,9 +1,11 @@
 """What a text costs, as the sum of what its bytes cost.
 
-Tokenizers differ in what a letter, a digit, a line end or a Han character costs
-far more than in anything else, so each UTF-8 byte has a price, by the kind of
-character that it begins. A text is priced in two passes of C, in time linear in
-its length: its bytes are mapped to whole units, and the units are summed.
+Tokenizers differ in what a word, a letter, a digit, a line end or a Han character
+costs far more than in anything else, so each UTF-8 byte has a price, by the kind of
+character that it begins. The first letter of each run of letters bears the price of
+a word, too: a capital marks it, once the text is in title case. A text is priced in
+three passes of C, in time linear in its length: its bytes are put in title case and
+mapped to whole units, and the units are summed.
 """
 
 from collections.abc import Mapping
@@ -30,7 +32,8 @@ and Ethiopic; `symbol` typographic punctuation, arrows, box drawing and full-wid
 forms; `kana` CJK punctuation; `emoji` all that is outside the basic plane.
 """
 
-KINDS = (*ASCII_KINDS, *SCRIPTS)
+KINDS = ("word", *ASCII_KINDS, *SCRIPTS)
+"""A word is a run of ASCII letters; its price comes on top of its letters'."""
 
 _CHUNK_BYTES, _MOST_UNITS = 512, 127
 """So many bytes of so many units at most sum up to less than Adler-32's modulus, 65,521.
@@ -49,16 +52,15 @@ class TextPrice:
 
     @classmethod
     def of_kinds(cls, tokens: Mapping[str, float]) -> "TextPrice":
-        """From tokens per character of each of `KINDS`; a letter, most common, is not rounded."""
-        prices = [_byte_tokens(byte, tokens) for byte in range(256)]
-        unit = max(prices) / _MOST_UNITS
-        if tokens["letter"] > unit:
-            unit = tokens["letter"] / (tokens["letter"] // unit)
-        return cls(bytes(min(round(price / unit), _MOST_UNITS) for price in prices), unit)
+        """From tokens per word and per character of each of the other `KINDS`."""
+        dearest = max(tokens["word"] + tokens["letter"], *(tokens[kind] for kind in KINDS))
+        unit = _best_unit(dearest / _MOST_UNITS, tokens)
+        units = (_byte_units(byte, tokens, unit) for byte in range(256))
+        return cls(bytes(min(each, _MOST_UNITS) for each in units), unit)
 
     def tokens(self, text: str) -> float:
         """The tokens of a text; never more than its bytes. Lone surrogates do no harm."""
-        units = text.encode("utf-8", "surrogatepass").translate(self.units)
+        units = text.encode("utf-8", "surrogatepass").title().translate(self.units)
         size = len(units)
         if size <= _CHUNK_BYTES:
             total = adler32(units, 0) & 0xFFFF
@@ -70,15 +72,31 @@ class TextPrice:
         return tokens if tokens < size else float(size)
 
 
-def _byte_tokens(byte: int, tokens: Mapping[str, float]) -> float:
+_TYPICAL = {"letter": 0.55, "word": 0.13, "punctuation": 0.1, "space": 0.12, "digit": 0.04}
+"""Shares of the bytes of code, logs and prose, for the error that rounding to units makes."""
+
+
+def _best_unit(least: float, tokens: Mapping[str, float]) -> float:
+    """The unit, hardly larger than the least possible, in which typical text is least rounded."""
+
+    def error(unit: float) -> float:
+        priced = {**tokens, "word": tokens["word"] + tokens["letter"]}
+        return sum(s * abs(round(priced[k] / unit) * unit - priced[k]) for k, s in _TYPICAL.items())
+
+    return min((least * (1 + step / 200) for step in range(100)), key=error)
+
+
+def _byte_units(byte: int, tokens: Mapping[str, float], unit: float) -> int:
     """What a byte costs; of several, a character's first bears what the others do not."""
     if byte < 0x80:
-        return tokens[_ascii_kind(chr(byte))]
+        word = tokens["word"] if chr(byte).isupper() else 0.0
+        return round((word + tokens[_ascii_kind(chr(byte))]) / unit)
+    each = round(_FOLLOWING_TOKENS / unit)
     following = 0 if byte < 0xC0 else 1 if byte < 0xE0 else 2 if byte < 0xF0 else 3
     if not following:
-        return _FOLLOWING_TOKENS
+        return each
     script = next(name for name, leads in SCRIPTS.items() if any(byte in lead for lead in leads))
-    return max(0.0, tokens[script] - following * _FOLLOWING_TOKENS)
+    return max(0, round(tokens[script] / unit) - following * each)
 
 
 _FOLLOWING_TOKENS = 0.15
