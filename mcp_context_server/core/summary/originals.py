@@ -4,10 +4,10 @@ A placeholder says nothing to who has to sum up the work. What a preview stood f
 preview: the model had seen no more of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from mcp_context_server.core.edits import Change, Entry, Replace, original_of
+from mcp_context_server.core.edits import Entry, Replace, original_of
 from mcp_context_server.core.messages import Block, Message, Messages, is_result, is_thinking
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.session import Session
@@ -23,29 +23,42 @@ class Cleared(NamedTuple):
     id: str
     reference: str
     """By which the store finds its original."""
+    tokens: float
+    """What clearing it freed."""
     preview: Block | None
     """What stood in its place before it was cleared, where that was no original either."""
 
 
-def cleared_among(session: Session, messages: Messages) -> tuple[Cleared, ...]:
-    """The cleared results of these messages, in the order in which they were cleared."""
-    ids = {id for message in messages for id in message.results}
+def cleared_in(session: Session) -> dict[str, Cleared]:
+    """Every result that was cleared, by its call's id."""
     previews, found = dict[str, Block](), dict[str, Cleared]()
-    for stage, change in _changes(session):
+    replaced = (edit for _, edit in session.edits if isinstance(edit, Replace))
+    for stage, change in ((edit.stage, change) for edit in replaced for change in edit.changes):
         id = change.tool_use_id
-        if id is None or id not in ids:
-            continue
-        if stage == "spill":
+        if id is not None and stage == "spill":
             previews[id] = change.block
-        elif stage in CLEARING:
-            found[id] = Cleared(id, change.reference, previews.get(id))
-    return tuple(found.values())
+        elif id is not None and stage in CLEARING:
+            found[id] = Cleared(id, change.reference, change.tokens_freed, previews.get(id))
+    return found
 
 
-def _changes(session: Session) -> Iterator[tuple[str, Change]]:
-    for _, edit in session.edits:
-        if isinstance(edit, Replace):
-            yield from ((edit.stage, change) for change in edit.changes)
+def newest_of(
+    cleared: Mapping[str, Cleared], messages: Messages, *, room: float, policy: Policy
+) -> list[Cleared]:
+    """Those among these messages, the newest first, while `room` lasts.
+
+    `room` is in tokens; each takes what a summarizer is shown of it at most.
+    """
+    chosen = list[Cleared]()
+    for message in reversed(messages):
+        for id in reversed(message.results):
+            if id not in cleared:
+                continue
+            room -= min(cleared[id].tokens, policy.summary_old_result_tokens)
+            if room < 0:
+                return chosen
+            chosen.append(cleared[id])
+    return chosen
 
 
 def originals_of(
@@ -64,47 +77,29 @@ def originals_of(
     return found
 
 
-def with_originals(
-    messages: Messages, originals: Mapping[str, Block], *, room: float, family: str, policy: Policy
-) -> Messages:
-    """The messages with originals back in their places, the newest first, while `room` lasts.
-
-    `room` is in tokens; each takes what a summarizer is shown of it at most.
-    """
-    restored = list(messages)
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
-        if originals.keys().isdisjoint(message.results):
-            continue
-        blocks = list(message.blocks)
-        for at in range(len(blocks) - 1, -1, -1):
-            original = originals.get(str(blocks[at].get("tool_use_id")))
-            if original is None or not is_result(blocks[at]):
-                continue
-            room -= _shown(original, family, policy)
-            if room < 0:
-                break
-            blocks[at] = original
-        restored[place] = message.with_blocks(blocks)
-        if room < 0:
-            break
-    return tuple(restored)
+def with_originals(messages: Messages, originals: Mapping[str, Block]) -> Messages:
+    """The messages with these results in their places, by the call's id."""
+    return tuple(
+        message.with_blocks(
+            originals.get(b["tool_use_id"], b) if is_result(b) else b for b in message.blocks
+        )
+        if not originals.keys().isdisjoint(message.results)
+        else message
+        for message in messages
+    )
 
 
 def shown_tokens(messages: Messages, *, family: str, policy: Policy) -> float:
     """About what these messages take where a summarizer is shown them."""
-    return sum(_message_tokens(message, family, policy) for message in messages)
+    return sum(_shown(message, family, policy) for message in messages)
 
 
-def _message_tokens(message: Message, family: str, policy: Policy) -> float:
-    if message.results:
-        return sum(_shown(block, family, policy) for block in message.blocks)
-    if message.role != "assistant":
+def _shown(message: Message, family: str, policy: Policy) -> float:
+    if message.role == "assistant":
+        said = (block for block in message.blocks if not is_thinking(block))
+        return sum(block_tokens(block, message.role, family) for block in said)
+    if not message.results:
         return message_tokens(message, family)
-    said = (block for block in message.blocks if not is_thinking(block))
-    return sum(block_tokens(block, message.role, family) for block in said)
-
-
-def _shown(block: Block, family: str, policy: Policy) -> float:
-    tokens = block_tokens(block, "user", family)
-    return min(tokens, policy.summary_old_result_tokens) if is_result(block) else tokens
+    sizes = ((block, block_tokens(block, message.role, family)) for block in message.blocks)
+    most = policy.summary_old_result_tokens
+    return sum(min(size, most) if is_result(block) else size for block, size in sizes)

@@ -5,7 +5,8 @@ from mcp_context_server.core.stages.compaction import written_budget
 from mcp_context_server.core.stages.selection import Selection
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.core.summary.originals import (
-    cleared_among,
+    cleared_in,
+    newest_of,
     originals_of,
     shown_tokens,
     with_originals,
@@ -18,13 +19,13 @@ async def summarized_messages(
 ) -> Messages:
     """The messages of a range as they were before clearing, as far as the window has room."""
     session, policy, messages = turn.session, turn.policy, chosen.replaced
-    cleared = cleared_among(session, messages)
+    cleared = cleared_in(session)
     if not cleared:
         return messages
-    wanted = [each.reference for each in cleared if each.preview is None]
+    room = turn.window.context_window * (1 - policy.summary_margin_fraction)
+    room -= written_budget(turn, chosen)
+    room -= shown_tokens(messages, family=session.family, policy=policy)
+    newest = newest_of(cleared, messages, room=room, policy=policy)
+    wanted = [each.reference for each in newest if each.preview is None]
     stored = await store.find(session_id, wanted)
-    family, window = session.family, turn.window.context_window
-    room = window * (1 - policy.summary_margin_fraction) - written_budget(turn, chosen)
-    room -= shown_tokens(messages, family=family, policy=policy)
-    found = originals_of(cleared, stored)
-    return with_originals(messages, found, room=room, family=family, policy=policy)
+    return with_originals(messages, originals_of(newest, stored))
