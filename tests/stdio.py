@@ -62,6 +62,7 @@ class StdioServer:
                 raise EOFError
             answer = json.loads(line)
             if answer.get("id") == self.requests:
+                assert "result" in answer, answer
                 return answer["result"]
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
