@@ -21,7 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,7 +30,6 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
 
-import httpx2  # noqa: E402
 from postgres import Cluster, binaries  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
@@ -119,13 +118,56 @@ class Measured:
     """Messages acknowledged, by session."""
 
 
+class Connection:
+    """A connection that sends requests one after another.
+
+    No library's client: those take as long as a server, and agents live elsewhere.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def post(self, tool: str, body: bytes) -> bytes:
+        """The body of the answer. Raises `OSError`, `EOFError`, or `TimeoutError`."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            if self._streams is None:
+                self._streams = await asyncio.open_connection("127.0.0.1", self.port)
+            reader, writer = self._streams
+            writer.write(HEAD.format(self.port, tool, len(body)).encode() + body)
+            head = (await reader.readuntil(b"\r\n\r\n")).lower()
+            if size := re.search(rb"content-length: (\d+)", head):
+                return await reader.readexactly(int(size[1]))
+            return b"".join([chunk async for chunk in _chunks(reader)])
+
+    def close(self) -> None:
+        if self._streams is not None:
+            self._streams[1].close()
+        self._streams = None
+
+
+async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    while size := int(await reader.readline(), 16):
+        yield await reader.readexactly(size)
+        await reader.readline()
+    await reader.readline()
+
+
+PATIENCE_SECONDS = 60
+HEAD = (
+    "POST /mcp HTTP/1.1\r\nhost: 127.0.0.1:{}\r\ncontent-type: application/json\r\n"
+    "accept: application/json, text/event-stream\r\n"
+    f"mcp-protocol-version: {REVISION}\r\nmcp-method: tools/call\r\n"
+    "mcp-name: {}\r\ncontent-length: {}\r\n\r\n"
+)
+
+
 class Agent:
     """One agent's conversation, turn after turn."""
 
-    def __init__(self, number: int, address: str, measured: Measured) -> None:
-        self.name, self.address, self.measured = f"agent{number}", address, measured
-        self.client = httpx2.AsyncClient(timeout=60)
-        self.calls = 0
+    def __init__(self, number: int, port: int, measured: Measured) -> None:
+        self.name, self.number, self.measured = f"agent{number}", number, measured
+        self.connection, self.calls = Connection(port), 0
 
     async def run(self, until: float, think: float) -> None:
         await asyncio.sleep(think * (hash(self.name) % 97) / 97)
@@ -135,7 +177,7 @@ class Agent:
                 break
             await self.turn(turn)
             await asyncio.sleep(think)
-        await self.client.aclose()
+        self.connection.close()
 
     async def turn(self, turn: int) -> None:
         id, text = f"{self.name}-{turn}", f"{self.name} {turn} " + "some words of a prompt. " * 20
@@ -144,7 +186,7 @@ class Agent:
         await self.append(self.name, [{"role": "user", "content": text}])
         asked = {"role": "assistant", "content": [call]}
         await self.append(self.name, [asked, {"role": "user", "content": [found]}])
-        if turn % 5 == 0:
+        if (turn + self.number) % 5 == 0:  # a fifth of them in each turn
             await self.append(SHARED, [{"role": "user", "content": text}])
         await self.call("prepare_turn", session_id=self.name, output="none")
         await self.call("context_status", session_id=self.name)
@@ -160,16 +202,13 @@ class Agent:
         """Whether a tool answered; how long it took, and what went wrong, is kept."""
         self.calls += 1
         if self.calls % CALLS_PER_CONNECTION == 0:
-            await self.client.aclose()
-            self.client = httpx2.AsyncClient(timeout=60)
+            self.connection.close()
         start = time.perf_counter()
         try:
-            answer = await self.client.post(
-                self.address, headers=headers(tool), json=body(self.calls, tool, arguments)
-            )
-            told = json.loads(answer.text[answer.text.index("{") :])
-            problem = _problem(told)
-        except (httpx2.HTTPError, ValueError) as error:
+            answer = await self.connection.post(tool, body(self.calls, tool, arguments))
+            problem = _problem(json.loads(answer[answer.index(b"{") :]))
+        except (OSError, EOFError, ValueError) as error:
+            self.connection.close()
             problem = f"{type(error).__name__}: {error}"
         where = f"{tool} (shared session)" if arguments["session_id"] == SHARED else tool
         self.measured.seconds[where].append(time.perf_counter() - start)
@@ -178,23 +217,15 @@ class Agent:
         return not problem
 
 
-def headers(tool: str) -> dict[str, str]:
-    return {
-        "accept": "application/json, text/event-stream",
-        "mcp-protocol-version": REVISION,
-        "mcp-method": "tools/call",
-        "mcp-name": tool,
-    }
-
-
-def body(number: int, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def body(number: int, tool: str, arguments: dict[str, Any]) -> bytes:
     meta = {
         "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientCapabilities": {},
         "io.modelcontextprotocol/clientInfo": {"name": "load", "version": "0"},
     }
     params = {"name": tool, "arguments": arguments, "_meta": meta}
-    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    call = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+    return json.dumps(call).encode()
 
 
 def _problem(told: dict[str, Any]) -> str:
@@ -205,15 +236,15 @@ def _problem(told: dict[str, Any]) -> str:
 
 async def play(replicas: list[Replica], agents: int, seconds: float, think: float) -> Measured:
     for replica in replicas:  # so that nobody waits for its first call
-        warm = Agent(-1, f"http://127.0.0.1:{replica.port}/mcp", Measured())
+        warm = Agent(-1, replica.port, Measured())
         await warm.call("session_open", session_id=SHARED)
         await warm.turn(1)
-        await warm.client.aclose()
+        warm.connection.close()
     measured = Measured()
     server = await balance([replica.port for replica in replicas])
-    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+    port = server.sockets[0].getsockname()[1]
     until = time.monotonic() + seconds
-    crew = [Agent(number, address, measured) for number in range(agents)]
+    crew = [Agent(number, port, measured) for number in range(agents)]
     await asyncio.gather(*(agent.run(until, think) for agent in crew))
     server.close()
     return measured
