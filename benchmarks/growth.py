@@ -11,6 +11,7 @@ import gc
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -31,8 +32,6 @@ from mcp_context_server.settings import Settings  # noqa: E402
 
 SIZES = (100, 1_000, 10_000, 100_000)
 BETWEEN_BOUNDARIES = 500
-REPEATS = 60
-COLD_OPENS = 9
 CLOCK = time.perf_counter
 """`time.process_time` where other work disturbs the measurement; it leaves out the disk."""
 
@@ -67,57 +66,74 @@ async def fill(store: SessionStore, session_id: str, messages: int) -> None:
         version = await store.append(session_id, entries[start : start + 1_000], version=version)
 
 
-async def costs(url: str, messages: int) -> dict[str, float]:
-    """Milliseconds of each call in a session of so many messages."""
-    store = open_store(url)
-    session_id = f"s{messages}"
-    await fill(store, session_id, messages)
-    await build_service(Settings(), store).load(session_id, "")  # leaves a checkpoint
-    gc.collect()  # what filling left is no part of what is measured
+@dataclass
+class Costs:
+    """What is asked of one session."""
 
-    async def open_cold(_: int) -> None:
-        await build_service(Settings(), store).load(session_id, "")
+    store: SessionStore
+    messages: int
 
-    told = {"cold open": await _timed(open_cold, COLD_OPENS)}
-    service = build_service(Settings(), store)
+    async def prepare(self) -> None:
+        await fill(self.store, self.session_id, self.messages)
+        self.service = build_service(Settings(), self.store)
+        await self.service.load(self.session_id, "")  # leaves a checkpoint
 
-    async def append(n: int) -> None:
-        await service.append(session_id, "", (message(messages + n + 1),))
+    @property
+    def session_id(self) -> str:
+        return f"s{self.messages}"
 
-    async def status(_: int) -> None:
-        live = await service.load(session_id, "")
+    async def open_cold(self, _: int) -> None:
+        await build_service(Settings(), self.store).load(self.session_id, "")
+
+    async def append(self, n: int) -> None:
+        await self.service.append(self.session_id, "", (message(self.messages + n + 1),))
+
+    async def status(self, _: int) -> None:
+        live = await self.service.load(self.session_id, "")
         status_of(live.record, live.session, detail=False)
 
-    async def recall(_: int) -> None:
-        live = await service.load(session_id, "")
-        await service.recall(live, Wanted(query="needle"))
+    async def recall(self, _: int) -> None:
+        live = await self.service.load(self.session_id, "")
+        await self.service.recall(live, Wanted(query="needle"))
 
-    told["append"] = await _timed(append, REPEATS)
-    told["status"] = await _timed(status, REPEATS)
-    told["recall of words"] = await _timed(recall, 5)
+
+ASKED = {
+    "cold open": (Costs.open_cold, 15),
+    "append": (Costs.append, 60),
+    "status": (Costs.status, 60),
+    "recall of words": (Costs.recall, 15),
+}
+"""What is asked, and how often."""
+
+
+async def measured(url: str, sizes: tuple[int, ...]) -> dict[str, list[float]]:
+    """Milliseconds of each call by size: the sessions take turns, so that all see one machine."""
+    store = open_store(url)
+    sessions = [Costs(store, size) for size in sizes]
+    for session in sessions:
+        await session.prepare()
+    gc.collect()  # what filling left is no part of what is measured
+    told: dict[str, list[float]] = {}
+    for name, (ask, times) in ASKED.items():
+        taken = [[await _timed(ask, each, n) for each in sessions] for n in range(times + 1)]
+        told[name] = [median(column) for column in zip(*taken[1:], strict=True)]
     await store.aclose()
     return told
 
 
-async def _timed(work, repeats: int) -> float:
-    """The median of some runs in milliseconds, after one that warms up where there are several."""
-    taken: list[float] = []
-    for n in range(repeats + (repeats > 1)):
-        start = CLOCK()
-        await work(n)
-        taken.append((CLOCK() - start) * 1_000)
-    return median(taken[repeats > 1 :])
+async def _timed(ask, session: Costs, n: int) -> float:
+    start = CLOCK()
+    await ask(session, n)
+    return (CLOCK() - start) * 1_000
 
 
 def show(kind: str, url: str, sizes: tuple[int, ...] = SIZES) -> None:
-    found = {size: anyio.run(costs, url, size) for size in sizes}
     table = Table(title=f"{kind}: milliseconds by messages in the session", title_justify="left")
     table.add_column("")
     for size in sizes:
         table.add_column(f"{size:,}", justify="right")
     table.add_column("last / first", justify="right")
-    for name in found[sizes[0]]:
-        row = [found[size][name] for size in sizes]
+    for name, row in anyio.run(measured, url, sizes).items():
         table.add_row(name, *(f"{ms:.2f}" for ms in row), f"{row[-1] / row[0]:.2f}")
     Console().print(table)
 
