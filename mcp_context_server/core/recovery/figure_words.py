@@ -5,7 +5,7 @@ Over text that `spelling.normalise` has brought to one spelling.
 
 from mcp_context_server.core.recovery.phrases import Phrases
 
-MAX_TOKENS = "max(?:imum)? ?(?:(?:new|output|completion) ?)?tokens"
+MAX_TOKENS = "(?:max(?:imum)? ?(?:(?:new|output|completion) ?)?tokens|tokens to generate)"
 
 NO_SIZE_AFTER: Phrases = (
     r" ?(?:pixels?|px|characters?|chars?|images?|pages?|files?|ms|milliseconds?|s|secs?)\b",

@@ -29,6 +29,7 @@ RATE: Phrases = (
     "overloaded",
     r"(?:daily|weekly|monthly|hourly) (?:\w+ ){0,3}limit",
     "enqueued token",
+    "retry after",
 )
 """A limit in time, which waiting cures."""
 
@@ -257,6 +258,7 @@ BYTES: Phrases = (
 BOTH: Phrases = (
     rf"(?:inputs?|prompt|messages?)(?: \w+){{0,3}} (?:and|plus|\+)(?: \w+){{0,3}} "
     rf"(?:{MAX_TOKENS}|completion|output)",
+    rf"{MAX_TOKENS} (?:and|plus|\+) (?:\w+ )?(?:inputs?|prompt|messages)",
 )
 """Input and output named in one breath."""
 

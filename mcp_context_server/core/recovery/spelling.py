@@ -35,6 +35,7 @@ _GLOSSARY: tuple[tuple[str, Phrases], ...] = (
     ("request body", ("请求体|请求大小",)),
     ("request", ("请求",)),
     ("plus", ("加上?",)),
+    ("cannot", ("不能|不得|不可",)),
     (
         "too long",
         (
@@ -52,7 +53,7 @@ _GLOSSARY: tuple[tuple[str, Phrases], ...] = (
             r"\b(?:überschreit|überschritt|übersteig)\w*|\bdépass\w*|\b(?:super(?:a|an|ó|ado|ada)|exced\w*|ultrapassa\w*)\b",
             r"превы[шс]\w*",
             "超え|超過",
-            "超过|超出",
+            "超过|超出|大于",
             "초과",
         ),
     ),
@@ -70,7 +71,7 @@ _GLOSSARY: tuple[tuple[str, Phrases], ...] = (
 
 _UNICODE_ESCAPE = re.compile(r"(?<!\\)\\+u([0-9a-fA-F]{4})")
 _ESCAPED_SPACE = re.compile(r"(?<!\\)\\+[nrt]")
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])(?!(?<=[KMGkmg]i)B\b)")
 _RUN_TOGETHER = re.compile(
     r"(?<=max|put|ext|mpt)(?=(?:tokens?|length|context|output|input|window)(?![a-z])|context|output)"
 )
