@@ -2,26 +2,20 @@
 
 import asyncio
 import contextlib
-import gc
 import json
 import logging
-import os
 import random
-import tracemalloc
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 import pytest
 from serving.harness import ENVELOPE, MODERN, serving
+from serving.test_fuzz import MOST_LEFT_BYTES, WARM_UP, left_over, traced
 
 pytestmark = pytest.mark.anyio
 
 REQUESTS = 1_000
-WARM_UP = 200
-"""Requests after which everything is imported and every cache is filled."""
 LONGEST_SECONDS = 20
-MOST_LEFT_BYTES = 400_000
-"""What the requests after the warm-up may leave in memory, all together."""
 
 LISTED = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": ENVELOPE}}
 BODY = json.dumps(LISTED).encode()
@@ -175,11 +169,9 @@ async def test_a_thousand_broken_requests_leave_nothing_behind(caplog):
         async def good() -> None:
             assert (await server.post("tools/list")).json()["result"]["tools"]
 
-        async def left() -> tuple[int, int, int]:
+        async def left() -> tuple[int, int]:
             await good()
-            gc.collect()
-            open_now = len(os.listdir("/dev/fd"))
-            return len(asyncio.all_tasks()), open_now, tracemalloc.get_traced_memory()[0]
+            return left_over()
 
         async def play(count: int) -> None:
             for number in range(count):
@@ -190,13 +182,10 @@ async def test_a_thousand_broken_requests_leave_nothing_behind(caplog):
                     await good()
 
         await play(WARM_UP)
-        tracemalloc.start()
-        try:
-            tasks, descriptors, memory = await left()
+        before = await left()
+        with traced() as memory:
             await play(REQUESTS - WARM_UP)
-            tasks_after, descriptors_after, memory_after = await left()
-        finally:
-            tracemalloc.stop()
+            after = await left()
     assert seen > {200, 400, 403, 404, 406, 413, 421}
-    assert (tasks_after, descriptors_after) == (tasks, descriptors)
-    assert memory_after - memory < MOST_LEFT_BYTES
+    assert after == before
+    assert memory[-1] - memory[0] < MOST_LEFT_BYTES
