@@ -104,6 +104,7 @@ def test_an_output_over_the_models_own_limit_is_lowered_to_it_and_nothing_else()
     assert stages(cap, max_tokens=48_000) == ["lower_max_tokens", "give_up"]
 
 
+@pytest.mark.requirement("REC-2")
 def test_an_output_limit_that_is_not_named_is_found_by_halving():
     cap = Overflow(kind="output_cap", reason="too much")
     assert step(cap, max_tokens=48_000).max_tokens == 24_000
@@ -252,6 +253,7 @@ requests = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.requirement("REC-2")
 @pytest.mark.requirement("REC-5")
 @given(overflows, requests)
 @settings(max_examples=300)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import pytest
@@ -104,6 +104,23 @@ async def test_a_stream_tells_of_the_principals_own_sessions_only(tmp_path):
             await remember(theirs, b)
             with anyio.fail_after(30):
                 assert (await anext(aiter(changes))).uri == uris[1]
+
+
+async def test_a_principal_holds_so_many_streams_and_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("mcp_context_server.subscriptions.listening.MOST_STREAMS", 1)
+    uris = ["context://sessions"]
+    async with two_clients(tmp_path, "http", "auto") as (mine, theirs):
+        async with mine.listen(resource_subscriptions=uris):
+            with pytest.raises(MCPError, match="Too many streams"):
+                async with mine.listen(resource_subscriptions=uris):
+                    pass
+            async with theirs.listen(resource_subscriptions=uris):
+                pass
+        with anyio.fail_after(30):
+            while True:  # until the server has seen that the first one is closed
+                with suppress(MCPError):
+                    async with mine.listen(resource_subscriptions=uris):
+                        break
 
 
 @pytest.mark.requirement("SERVE-4", "MEM-4")
