@@ -78,6 +78,17 @@ def test_thinking_that_came_after_a_clearing_is_bound_to_the_cleared_view():
     assert faults(undone) == [("R30", "messages.5.content.0")]
 
 
+@pytest.mark.requirement("MICRO-5")
+def test_thinking_that_came_after_an_undo_is_bound_to_what_was_brought_back():
+    later = (assistant(thought(2), text("then"), id="a2"), user("on", id="q2"))
+    brought_back = (cleared(START, "c1"), Undo(sequence=len(START) + 1))
+    assert faults((*START, *brought_back, *later)) == []
+    assert faults((*START, *brought_back, *later, cleared(START, "c1"))) == [
+        ("R30", "messages.3.content.0"),
+        ("R30", "messages.5.content.0"),
+    ]
+
+
 def test_thinking_is_not_taken_out_of_the_middle():
     entries = (*START, assistant(thought(2), text("then"), id="a2"), user("on", id="q2"))
     assert faults((*entries, DropThinking(message_ids=("a1",)))) == [
