@@ -103,6 +103,7 @@ def test_a_subagent_is_compacted_like_a_main_session():
     assert plan(filled(0.94, kind="subagent")).summary_needed is not None
 
 
+@pytest.mark.requirement("BRK-2")
 def test_three_failures_open_the_breaker_and_a_cooldown_lets_one_attempt_through():
     turn = filled(0.94)
     failure = ReportFailure(at=MOMENT.iso, reason="it freed nothing")

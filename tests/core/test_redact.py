@@ -9,7 +9,9 @@ from mcp_context_server.core.redact import SHAPES, redact, telling_lines
 
 SECRETS = {
     "AKIA" + "A1" * 8: "AWS key id",
+    "ASIA" + "A1" * 8: "AWS key id",
     "ghp_" + "a1" * 18: "GitHub token",
+    "ghs_" + "a1" * 18: "GitHub token",
     "github_pat_" + "a1" * 20: "GitHub token",
     "glpat-" + "a1" * 10: "GitLab token",
     "xoxb-" + "12345678-abcdef": "Slack token",
