@@ -68,6 +68,12 @@ def test_an_output_below_the_floor_is_not_worth_asking_for(used):
     assert step(added(used, 8_192, 200_000)).stage == "reactive_compact"
 
 
+@pytest.mark.requirement("REC-2")
+def test_an_output_that_was_lowered_in_vain_is_halved():
+    again = step(added(142_251, 64_000, 200_000), RecoveryState(max_tokens=56_749))
+    assert (again.stage, again.max_tokens) == ("lower_max_tokens", 28_374)
+
+
 def test_the_output_stays_above_the_thinking_budget():
     tight = {"max_tokens": 64_000, "thinking_budget_tokens": 60_000}
     assert step(added(142_251, 64_000, 200_000), **tight).stage == "reactive_compact"
@@ -253,8 +259,7 @@ requests = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.requirement("REC-2")
-@pytest.mark.requirement("REC-5")
+@pytest.mark.requirement("REC-2", "REC-5")
 @given(overflows, requests)
 @settings(max_examples=300)
 def test_every_retry_changes_the_request_and_retries_come_to_an_end(overflow, request):
