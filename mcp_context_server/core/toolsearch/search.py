@@ -98,8 +98,10 @@ class CatalogIndex:
         self._cover(catalog)
         barred = self._gone | {self._documents[name] for name in without if name in self._documents}
         among: set[int] | None = None
-        if words.required:
-            among = set[int].intersection(*map(self._holding, words.required)) - barred
+        for word in words.required:
+            among = self._holding(word) - barred if among is None else among & self._holding(word)
+            if not among:
+                break
         ranked = self._index.rank(words.text, among=among, without=barred)
         if among:
             ranked += sorted(among.difference(ranked))
