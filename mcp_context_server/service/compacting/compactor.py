@@ -157,10 +157,6 @@ class Compactor:
 
     # ── running ──────────────────────────────────────────────────────────────
 
-    def is_running(self, session_id: str) -> bool:
-        """Whether a compaction of this session is under way in this process."""
-        return self._running(session_id) is not None
-
     def _running(self, session_id: str) -> _Job | None:
         job = self._jobs.get(session_id)
         return job if job is not None and not job.task.done() else None
