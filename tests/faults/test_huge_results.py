@@ -46,7 +46,7 @@ CASES = {
 class TestHugeResults:
     def test_ten_parallel_results_each_below_the_cap_are_capped_together(self):
         calls = [call(f"c{n}", "Bash") for n in range(10)]
-        each = "some words of a result\n" * 3_600
+        each = "some words of a result\n" * 3_200
         results = [result(f"c{n}", each) for n in range(10)]
         view = (user("go", id="p"), assistant(*calls, id="a"), user(*results, id="r"))
         turn = turn_for(view, model="claude-sonnet-4-5")
