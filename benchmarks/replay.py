@@ -125,12 +125,17 @@ def _check(
     traits = traits_of(lookup(live.session.model))
     is_open = prepared.action == "wait"
     broken = validate(wire, traits=traits, originals=originals, open_tail=is_open)
-    record.faults["invalid"] += bool(broken)
+    dropped = UNBOUND if prepared.request.thinking else ()
+    record.faults["invalid"] += any(fault.rule not in dropped for fault in broken)
     record.faults["differs"] += list(copy) != wire
     used, thresholds = prepared.status.used_tokens, prepared.status.thresholds
     record.faults["too large"] += prepared.action == "send" and used >= thresholds.blocking
     is_quiet = not prepared.applied
     record.faults["touched"] += is_quiet and live.session.view is not before.session.view
+
+
+UNBOUND = ("R30", "R31")
+"""What thinking may break where the request asks the API to drop it then."""
 
 
 async def _recall_all(

@@ -47,6 +47,15 @@ def found(chance: random.Random) -> object:
     return f"result {size}\n" + "a line of output\n" * (min(size, 60_000) // 17)
 
 
+@pytest.mark.requirement("MICRO-5", "VALID-1")
+async def test_nor_does_one_that_asks_the_api_to_drop_what_an_edit_unbound():
+    record = Replay(16_000)
+    view = twin(1, model="claude-opus-5-5")
+    await replay(view, 16_000, record, mismatched_thinking="ask")
+    assert +record.faults == {}
+    assert record.stages["microcompact"] > 0
+
+
 @pytest.mark.requirement("VALID-1", "PIPE-1", "PIPE-3", "PIPE-4")
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("seed", range(3))
