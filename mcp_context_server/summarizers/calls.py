@@ -68,52 +68,73 @@ async def flattened_call(
 
     `after` is the overflow of an earlier try with the messages whole.
     """
-    shown, most = Shown(messages=without_media(task.messages)), task.max_tokens
-    overflow = after
+    shown, overflow = Shown(messages=without_media(task.messages)), after
     while True:
         if overflow is not None:
-            shown, most = _smaller(shown, most, overflow, task, bounds)
+            bounds = _learned(bounds, overflow)
+            shown, bounds = _smaller(shown, overflow, task, bounds)
             emit("summary_retried", tries=shown.tries, left_out=shown.left_out)
         text = _text(shown, task)
         size = round(tally_text(text, task.family).total)
         try:
-            written = await send(text, min(most, output_tokens(task, bounds, size)))
+            written = await send(text, output_tokens(task, bounds, size))
         except Overflowed as error:
             overflow = error.overflow
         else:
             return replace(written, retries=shown.tries, left_out=shown.left_out)
 
 
+def _learned(bounds: Bounds, overflow: Overflow) -> Bounds:
+    """The bounds as the error tells them, where it names less than we believed."""
+    if overflow.limit is None:
+        return bounds
+    if overflow.kind == "output_cap":
+        return replace(bounds, max_output=min(bounds.max_output, overflow.limit))
+    if overflow.window_tokens is None:
+        return bounds
+    return replace(bounds, window=min(bounds.window, overflow.window_tokens))
+
+
 def _smaller(
-    shown: Shown, most: int, overflow: Overflow, task: SummaryTask, bounds: Bounds
-) -> tuple[Shown, int]:
+    shown: Shown, overflow: Overflow, task: SummaryTask, bounds: Bounds
+) -> tuple[Shown, Bounds]:
     """What to show and how much to ask for after an overflow. Raises `SummaryFailed`.
 
     Where less output is enough nothing of the conversation is left out for it.
     """
-    policy = task.policy
+    policy, found = task.policy, None
     enough = _less_output(overflow, policy)
-    if enough is not None and enough < most and shown.tries < policy.summary_retries:
-        return replace(shown, tries=shown.tries + 1), enough
-    smaller = shrunk(
-        shown, overflow, fits_tokens=_fits(task, bounds), family=task.family, policy=policy
-    )
-    if smaller is None or overflow.kind == "output_cap":
+    if enough is not None and shown.tries < policy.summary_retries:
+        most = min(bounds.max_output, enough)
+        return replace(shown, tries=shown.tries + 1), replace(bounds, max_output=most)
+    if overflow.kind != "output_cap":
+        over = _over_the_input(overflow, task, bounds)
+        fits = _fits(task, bounds)
+        found = shrunk(shown, over, fits_tokens=fits, family=task.family, policy=policy)
+    if found is None:
         message = f"the messages stay too large for the summarizer: {overflow.reason}"
         raise SummaryFailed(message, fault="overflow")
-    return smaller, most
+    return found, bounds
 
 
 def _less_output(overflow: Overflow, policy: Policy) -> int | None:
     """The output that the model has or the input leaves, where it is worth asking for."""
-    limit, used = overflow.limit, overflow.exact_input_tokens
+    limit, used, asked = overflow.limit, overflow.exact_input_tokens, overflow.out
     if overflow.kind == "output_cap":
-        return limit
+        return limit if limit is not None and limit != asked else None
     if overflow.kind != "sum" or limit is None or used is None:
         return None
     room = limit - used - int(limit * policy.summary_margin_fraction)
     floor = min(policy.output_floor_tokens, int(limit * policy.output_floor_fraction))
-    return room if room >= floor else None
+    return room if room >= floor and (asked is None or room < asked) else None
+
+
+def _over_the_input(overflow: Overflow, task: SummaryTask, bounds: Bounds) -> Overflow:
+    """The overflow with the gap that the input has to make, room for the summary beside it."""
+    if overflow.kind != "sum" or overflow.limit is None or overflow.used is None:
+        return overflow
+    room = overflow.limit - _beside(task, bounds)
+    return replace(overflow, gap=max(1, overflow.used - room))
 
 
 def _text(shown: Shown, task: SummaryTask) -> str:
@@ -124,9 +145,13 @@ def _text(shown: Shown, task: SummaryTask) -> str:
 def _fits(task: SummaryTask, bounds: Bounds) -> int:
     """What the estimate says the messages may take beside prompt, output and margin."""
     prompt = round(tally_text(task.prompt, task.family).total)
+    return max(1, bounds.window - prompt - _beside(task, bounds))
+
+
+def _beside(task: SummaryTask, bounds: Bounds) -> int:
+    """What of the window output and margin take."""
     output = min(task.max_tokens, bounds.max_output, bounds.window // 4)
-    margin = int(bounds.window * task.policy.summary_margin_fraction)
-    return max(1, bounds.window - prompt - output - margin)
+    return output + int(bounds.window * task.policy.summary_margin_fraction)
 
 
 def cleared_results(task: SummaryTask, bounds: Bounds) -> str:

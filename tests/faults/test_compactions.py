@@ -140,6 +140,21 @@ async def test_input_and_output_together_too_long_first_ask_for_less_output():
     assert asked[0][0] == asked[1][0]
 
 
+@pytest.mark.requirement("COMP-10", "COMP-11")
+@pytest.mark.parametrize("window", [3_000, 9_000, 20_000])
+@pytest.mark.parametrize("counts_output", [False, True], ids=["input", "input and output"])
+async def test_whatever_window_the_summarizer_really_has_three_retries_are_enough(
+    api, window, counts_output
+):
+    """What a refusal names bounds the output as well, else no input would ever fit beside it."""
+    api.window_tokens, api.counts_output = window, counts_output
+    made = by_api(api)
+    live = await held(made, conversation("u:begin", *["t:3000"] * 120, "a:so far", "u:go on"))
+    assert (await made.compact(live, Asked())).status == "done"
+    assert 2 <= len(api.requests) <= 4
+    assert not counts_output or api.requests[-1]["max_tokens"] < window
+
+
 async def task(**more) -> SummaryTask:
     made = compactor(GOOD)
     await made.compact(await opened(made), Asked())
