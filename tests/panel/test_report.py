@@ -37,7 +37,7 @@ async def test_it_shows_where_the_context_went_and_what_compaction_lost(tab, wri
             "Largest results",
             "Compactions, and what each lost",
         ]
-        assert await page.get_by_role("meter").get_attribute("aria-valuenow") == "32110"
+        assert await page.get_by_role("meter").get_attribute("aria-valuenow") == "31922"
         cut = page.locator(".cut")
         assert "Kept 1 of 6 names needed next (17 %)" in await cut.inner_text()
         await cut.get_by_text("The 5 it lost").click()
