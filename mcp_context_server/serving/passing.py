@@ -48,16 +48,24 @@ class Origins:
     def __init__(self, app: ASGIApp, security: TransportSecuritySettings) -> None:
         self._app = app
         self._checks = TransportSecurityMiddleware(security)
+        self._known: set[tuple[tuple[bytes, bytes], ...]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Probes come by the machine's address, and learn nothing.
         if scope["type"] == "http" and scope["path"] not in ("/healthz", "/readyz"):
-            refusal = await self._checks.validate_request(Request(scope))
-            if refusal is not None:
-                await _explained(refusal)(scope, receive, send)
-                return
+            names = tuple(pair for pair in scope["headers"] if pair[0] in (b"host", b"origin"))
+            if names not in self._known:
+                refusal = await self._checks.validate_request(Request(scope))
+                if refusal is not None:
+                    await _explained(refusal)(scope, receive, send)
+                    return
+                if len(self._known) < MOST_KNOWN:
+                    self._known.add(names)
         await self._app(scope, receive, send)
 
+
+MOST_KNOWN = 256
+"""Pairs of a host and an origin that are remembered as allowed."""
 
 CHECKED_ALREADY = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """What an endpoint behind `Origins` asks of names and origins."""

@@ -86,7 +86,7 @@ def progress_to(ctx: Ctx) -> Report:
 
 
 def _request_of(ctx: Asking) -> ServerRequestContext[App]:
-    return ctx.request_context if isinstance(ctx, Context) else ctx
+    return ctx if isinstance(ctx, ServerRequestContext) else ctx.request_context
 
 
 def answer(result: Result, line: str) -> CallToolResult:
