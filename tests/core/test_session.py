@@ -21,6 +21,7 @@ from mcp_context_server.core.edits import (
     project,
 )
 from mcp_context_server.core.ledger import Ledger
+from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery.steps import RecoveryState
 from mcp_context_server.core.session import (
     Session,
@@ -284,6 +285,13 @@ def test_settings_are_kept_until_they_are_told_anew():
     assert (session.settings.model, session.settings.system) == ("claude-opus-4-5", "S")
     assert session.settings.max_output == 9_000
     assert (session.policy.largest_count, session.policy.auto_compact) == (3, False)
+
+
+@pytest.mark.requirement("STORE-1")
+def test_a_policy_that_an_earlier_version_took_keeps_no_session_from_opening():
+    stored = {"largest_count": 3, "number_that_is_gone": 7, "keep_recent": "as many as you like"}
+    session = folded(Configure(policy=stored))
+    assert session.policy == Policy(largest_count=3)
 
 
 def test_a_learned_window_belongs_to_its_model():
