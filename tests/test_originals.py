@@ -165,7 +165,7 @@ async def test_a_cleared_result_can_not_pass_for_the_end_of_what_is_brought_back
     view = (
         *work()[:-1],
         assistant(call("x", "Bash"), id="ax"),
-        user(result("x", bad * 6), id="rx"),
+        user(result("x", bad * 600), id="rx"),
     )
     live = await begun(made, (*view, assistant("done", id="z")))
     await clear_results(made.service, live, Snipping(selection=Selection(tool_use_ids=("x",))))

@@ -194,6 +194,14 @@ def _place(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
+_CUT_KEY = re.compile(
+    r"(?:gh[pousr]_|github_pat_|glpat-|xox[abceoprs]-|[srp]k_(?:live|test)_|sk-(?:ant-|proj-)?|gsk_"
+    r"|xai-|nvapi-|AKIA|ASIA|AIza|ya29\.|GOCSPX-|npm_|pypi-|hf_|hvs\.|eyJ)"
+    r"[A-Za-z0-9_\-]{4,255}(?=\s{0,2}\[?…)"
+)
+"""The beginning of a key whose end a preview left out."""
+
+
 def redact(text: str, *, enabled: bool = True) -> str:
     """Text with its secrets replaced by `[masked …]`, saying what kind each was.
 
@@ -205,6 +213,8 @@ def redact(text: str, *, enabled: bool = True) -> str:
     for shape in SHAPES:
         if any(trigger in text for trigger in shape.triggers):
             text = _shape(shape.pattern).sub(f"[masked {shape.kind}]", text)
+    if "…" in text:
+        text = _CUT_KEY.sub("[masked key]", text)
     lower = text.lower()
     for place in PLACES:
         if any(trigger in lower for trigger in place.triggers):

@@ -9,8 +9,13 @@ from mcp_context_server.core.models import lookup
 from mcp_context_server.core.policy import Policy
 from mcp_context_server.core.recovery.overflow import Overflow
 from mcp_context_server.core.redact import redact
-from mcp_context_server.core.summary.shown import Shown, flattened, shrunk, without_media
-from mcp_context_server.core.text import shortened
+from mcp_context_server.core.summary.shown import (
+    Shown,
+    flattened,
+    masked_ends,
+    shrunk,
+    without_media,
+)
 from mcp_context_server.core.tokens.estimates import tally_messages, tally_text
 from mcp_context_server.errors import SummaryFailed
 from mcp_context_server.events import emit
@@ -171,7 +176,7 @@ def cleared_results(task: SummaryTask, bounds: Bounds) -> str:
         room -= min(size, most)
         if room < 0:
             break
-        found.append(f'[result "{id}"]\n{shortened(text, chars, len, "characters left out")}')
+        found.append(f'[result "{id}"]\n{masked_ends(text, chars, task.policy)}')
     if not found:
         return ""
     told = redact(neutralise("\n\n".join(reversed(found))), enabled=task.policy.mask_secrets)

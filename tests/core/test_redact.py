@@ -150,3 +150,11 @@ def test_the_time_it_takes_grows_with_the_text_and_no_faster(piece):
 
 def test_every_shape_is_named():
     assert all(shape.kind and shape.triggers for shape in SHAPES)
+
+
+@pytest.mark.requirement("SAFE-2")
+@pytest.mark.parametrize("gap", [" […120 characters left out…] rest", "\n[… 9 more", "…"])
+@pytest.mark.parametrize("head", ["ghp_a1B2c3D4", "sk-ant-api03-a1B2", "AKIA12345", "hf_a1B2c3"])
+def test_a_key_is_masked_though_a_preview_left_its_end_out(head, gap):
+    assert redact(f"key is {head}{gap}") == f"key is [masked key]{gap}"
+    assert redact(f"{head} stands whole") == f"{head} stands whole"

@@ -141,7 +141,9 @@ def _cut(
             break
         wanted = max(min(sizes[index], _LEAST_TOKENS), sizes[index] - excess)
         whole = tally_messages((messages[index],), family).total
-        messages[index] = _cut_message(messages[index], wanted / max(1.0, whole, sizes[index]))
+        messages[index] = _cut_message(
+            messages[index], wanted / max(1.0, whole, sizes[index]), policy
+        )
         excess -= sizes[index] - sum(_sizes((messages[index],), family, policy))
     return Shown(messages=tuple(messages), left_out=shown.left_out, tries=tries)
 
@@ -149,20 +151,21 @@ def _cut(
 _LEAST_TOKENS = 100
 
 
-def _cut_message(message: Message, share: float) -> Message:
-    return message.with_blocks(_cut_block(block, share * _CAUTION) for block in message.blocks)
+def _cut_message(message: Message, share: float, policy: Policy) -> Message:
+    return message.with_blocks(_cut_block(b, share * _CAUTION, policy) for b in message.blocks)
 
 
-def _cut_block(block: Block, share: float) -> Block:
+def _cut_block(block: Block, share: float, policy: Policy) -> Block:
     if is_result(block):
         text = result_text(block)
-        return {**block, "content": _part(text, share)} if text else block
+        return {**block, "content": _part(text, share, policy)} if text else block
     text = block.get("text")
-    return {**block, "text": _part(text, share)} if isinstance(text, str) and text else block
+    is_text = isinstance(text, str) and text
+    return {**block, "text": _part(text, share, policy)} if is_text else block
 
 
-def _part(text: str, share: float) -> str:
-    return shortened(text, max(1, int(len(text) * share)), len, "characters left out")
+def _part(text: str, share: float, policy: Policy) -> str:
+    return masked_ends(text, max(1, int(len(text) * share)), policy)
 
 
 # ── media and secrets ────────────────────────────────────────────────────────
@@ -209,17 +212,17 @@ def _flattened(messages: Messages, family: str, policy: Policy) -> Iterator[list
     """The parts of each message, of which the newest results are shown longer."""
     newest = [id for message in messages for id in message.results][-policy.keep_recent :]
     most = dict.fromkeys(newest, policy.summary_result_tokens)
-    return (_parts(m, family, most, policy.summary_old_result_tokens) for m in messages)
+    return (_parts(message, family, most, policy) for message in messages)
 
 
 def _as_text(parts: Iterable[str]) -> str:
     return "\n\n".join(parts)
 
 
-def _parts(message: Message, family: str, most: Mapping[str, int], least: int) -> list[str]:
-    found = list[str]()
+def _parts(message: Message, family: str, most: Mapping[str, int], policy: Policy) -> list[str]:
+    found, least = list[str](), policy.summary_old_result_tokens
     for block in message.blocks:
-        text = _written(block, family, most.get(str(block.get("tool_use_id")), least))
+        text = _written(block, family, most.get(str(block.get("tool_use_id")), least), policy)
         if text:
             found.append(f"[{_speaker(message, block)}]\n{neutralise(text)}")
     return found
@@ -233,19 +236,25 @@ def _speaker(message: Message, block: Block) -> str:
     return "host" if message.is_meta else message.role
 
 
-def _written(block: Block, family: str, most: int) -> str:
+def _written(block: Block, family: str, most: int, policy: Policy) -> str:
     if is_thinking(block):
         return ""
     if is_result(block):
         text = result_text(block)
         chars = len(text)
         if chars > most and (size := tally_text(text, family, "result").total) > most:
-            return shortened(text, int(chars * most / size), len, "characters left out")
+            return masked_ends(text, int(chars * most / size), policy)
         return text
     if is_call(block):
         return _arguments(block.get("input"))
     text = block.get("text")
     return text if isinstance(text, str) else ""
+
+
+def masked_ends(text: str, chars: int, policy: Policy) -> str:
+    """A text's beginning and end, its secrets masked while they are whole and can be told."""
+    text = redact(text, enabled=policy.mask_secrets)
+    return shortened(text, chars, len, "characters left out")
 
 
 def _arguments(given: object) -> str:
