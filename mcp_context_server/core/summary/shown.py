@@ -160,8 +160,9 @@ def _cut_block(block: Block, share: float, policy: Policy) -> Block:
         text = result_text(block)
         return {**block, "content": _part(text, share, policy)} if text else block
     text = block.get("text")
-    is_text = isinstance(text, str) and text
-    return {**block, "text": _part(text, share, policy)} if is_text else block
+    if not isinstance(text, str) or not text:
+        return block
+    return {**block, "text": _part(text, share, policy)}
 
 
 def _part(text: str, share: float, policy: Policy) -> str:
