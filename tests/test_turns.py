@@ -290,3 +290,24 @@ async def test_a_reply_left_to_go_on_with_ends_in_no_whitespace(client, model, p
     assert (again["messages"], again["version"]) == (prepared["messages"], prepared["version"])
     if pending is None and lookup(model).supports_prefill:
         assert validate(prepared["messages"], traits=traits_of(lookup(model))) == ()
+
+
+@pytest.mark.requirement("VALID-1")
+@pytest.mark.parametrize("form", ["anthropic", "openai"])
+async def test_interrupted_calls_of_one_id_make_a_view_that_can_be_sent(client, form):
+    call = {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    block = {"type": "tool_use", "id": "call_0", "name": "f", "input": {}}
+    said = {"content": [block]} if form == "anthropic" else {"content": None, "tool_calls": [call]}
+    for number in range(3):
+        for message in (
+            {"role": "user", "content": f"no, {number}"},
+            {"role": "assistant", **said},
+        ):
+            await answer(client, "append_messages", messages=[message])
+            await answer(client, "prepare_turn", output="none")
+    found = {"role": "tool", "tool_call_id": "call_0", "content": "found"}
+    await answer(client, "append_messages", messages=[found])
+    turn = await answer(client, "prepare_turn")
+    assert turn["action"] == "send"
+    assert not validate(turn["messages"])
+    assert turn["messages"][-1]["content"][0]["content"] == "found"

@@ -119,7 +119,8 @@ def usage_notes(entries: Iterable[Entry]) -> tuple[str, ...]:
 def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str] = ()) -> Intake:
     """What to append so that the view stays legal: the entries, then how the view reads instead.
 
-    `taken` are ids of the new messages' calls that earlier calls have as well.
+    `taken` are ids of the new messages' calls that earlier calls have as well; those whose
+    result was made up need not be among them.
     Costs what the new messages cost, and the open end of the view that they join; the
     whole view, where the entries edit it.
     """
@@ -128,7 +129,7 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
 
     fresh = tuple(entry for entry in entries if isinstance(entry, Message))
     ids = tuple(message.id for message in fresh)
-    late = session.made_up.intersection(r for message in fresh for r in message.results)
+    late = _late(session, fresh)
     if _only_appends(entries):
         start = _seam(session.view, fresh, late)
         given = (*session.view[start:], *fresh)
@@ -137,7 +138,7 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
         given = fold(session, numbered, version=0).view
     joined = _addressed(_without_made_up(given, session.view[start:], late), session)
     joint = {call for message in session.view[start:] for call in message.calls}
-    earlier = set(taken) - joint if start else None
+    earlier = session.made_up.union(taken) - joint if start else None
     mended, repairs = repair(
         joined, open_tail=True, earlier_calls=earlier, stamp=f"v{session.version}"
     )
@@ -150,6 +151,18 @@ def take_in(session: Session, entries: Sequence[Entry], *, taken: Collection[str
 def _is_same(given: Messages, mended: Messages) -> bool:
     same = len(given) == len(mended)
     return same and all(a is b for a, b in zip(given, mended, strict=True))
+
+
+def _late(session: Session, fresh: Messages) -> set[str]:
+    """The calls whose results come only now that a made-up one stands for them.
+
+    A result whose call was made anew, under the same id, belongs to the new one.
+    """
+    anew, late = {*session.aliases, *session.open_calls}, set[str]()
+    for message in fresh:
+        late.update(r for r in message.results if r in session.made_up and r not in anew)
+        anew.update(message.calls)
+    return late
 
 
 def _without_made_up(given: Messages, old: Messages, late: Collection[str]) -> Messages:

@@ -15,7 +15,8 @@ from mcp_context_server.errors import InvalidInput
 
 def taken(session: Session, *messages: Message) -> Session:
     named = with_ids(messages, version=session.version, taken=())
-    before = {result for message in session.view for result in message.results}
+    # What a store knows: calls that were answered, not those whose result was made up.
+    before = {r for message in session.view for r in message.results} - session.made_up
     entries = take_in(session, named, taken=before).entries
     numbered = enumerate(entries, start=session.version + 1)
     return fold(session, numbered, version=session.version + len(entries))
@@ -46,6 +47,27 @@ def test_whatever_is_appended_in_whatever_portions_the_view_stays_legal(view, da
         session = taken(session, *messages[:count])
         messages = messages[count:]
         assert not faults(session)
+
+
+@pytest.mark.requirement("VALID-1")
+@pytest.mark.parametrize("answered", [(), (2,), (1, 2), (0,)])
+def test_an_id_that_comes_again_after_an_interruption_is_renamed(answered):
+    """Some hosts count their calls from 0 anew; each of these is interrupted, or answered."""
+    session, wanted = Session(), list[str]()
+    for number in range(3):
+        session = taken(session, user(f"q{number}"))
+        session = taken(session, assistant(call("x"), id=f"a{number}"))
+        if number in answered:
+            session = taken(session, user(result("x", f"real {number}"), id=f"r{number}"))
+            wanted.append(f"real {number}")
+    session = taken(session, user("and now?"))
+    calls = [id for message in session.view for id in message.calls]
+    assert len(set(calls)) == 3
+    assert calls[0] == "x"
+    assert not faults(session)
+    blocks = {b["tool_use_id"]: b for m in session.view for b in m.blocks if is_result(b)}
+    assert [blocks[calls[number]]["content"] for number in answered] == wanted
+    assert len([b for b in blocks.values() if b.get("is_error")]) == 3 - len(answered)
 
 
 @pytest.mark.requirement("VALID-1")
