@@ -13,16 +13,17 @@ from test_tools import ERAS, answer, refusal, service
 from mcp_context_server.core.breaker import breaker_state
 from mcp_context_server.core.edits import Compact, Configure
 from mcp_context_server.core.rules import validate
+from mcp_context_server.core.session import Session
 from mcp_context_server.core.stages.selecting import select
 from mcp_context_server.core.stages.selection import Wish
 from mcp_context_server.core.stages.turn import turn_of
 from mcp_context_server.core.tokens.estimates import tally_text
-from mcp_context_server.errors import NothingToUndo, StoreUnavailable, SummaryFailed
+from mcp_context_server.errors import InvalidInput, NothingToUndo, StoreUnavailable, SummaryFailed
 from mcp_context_server.files import FileReader
 from mcp_context_server.keeping.leases import holder_of
 from mcp_context_server.ports import SummaryTask, Written
 from mcp_context_server.server import build_server
-from mcp_context_server.service.compacting import Asked, Compactor
+from mcp_context_server.service.compacting import Asked, Compactor, ticket_of, wish_of
 from mcp_context_server.service.sessions import Opening
 from mcp_context_server.stores.memory import MemoryStore
 from mcp_context_server.stores.sqlite import SQLiteStore
@@ -614,8 +615,49 @@ async def test_an_agent_writes_the_summary_in_two_calls(client):
 async def test_a_foreign_ticket_and_an_empty_summary_are_refused(client):
     assert "Call `compact` again" in await refusal(client, "compact", ticket="b_1")
     assert "none of ours" in await refusal(client, "compact", ticket="t_%%", summary=STORY)
-    failed = await answer(client, "compact", summary="   ")
-    assert failed["status"] == "failed"
+    asked = await answer(client, "compact", summarizer="agent")
+    for empty in ("", " \n "):
+        for ticket in ({}, {"ticket": asked["ticket"]}):
+            told = await refusal(client, "compact", summary=empty, **ticket)
+            assert "The summary is empty" in told
+    assert (await answer(client, "context_status"))["version"] == asked["version"]
+    done = await answer(client, "compact", summary=STORY, ticket=asked["ticket"])
+    assert done["status"] == "done"
+
+
+LATER = [
+    message
+    for n in range(15)
+    for message in (
+        {"role": "user", "content": f"LATER{n}z: rename it. {'some words here ' * 40}"},
+        {"role": "assistant", "content": f"Renamed {n}. {'and more ' * 300}"},
+    )
+]
+
+
+@pytest.mark.requirement("COMP-13")
+async def test_a_ticket_from_before_another_compaction_is_stale(client):
+    asked = await answer(client, "compact", summarizer="agent")
+    await answer(client, "append_messages", messages=LATER)
+    between = await answer(client, "compact", summarizer="extractive")
+    assert between["status"] == "done"
+    view = (await answer(client, "prepare_turn"))["messages"]
+    assert all(f"LATER{n}z" in json.dumps(view) for n in range(15))
+    told = await refusal(client, "compact", summary=STORY, ticket=asked["ticket"])
+    assert "stale" in told
+    assert "new ticket" in told
+    assert (await answer(client, "prepare_turn"))["messages"] == view
+    again = await answer(client, "compact", summarizer="agent")
+    done = await answer(client, "compact", summary=STORY, ticket=again["ticket"])
+    assert done["status"] == "done"
+
+
+def test_a_ticket_for_messages_that_left_the_view_is_stale():
+    session = Session(view=WORK)
+    ticket = ticket_of(Wish(), WORK[-1].id, session)
+    assert wish_of(ticket, session).last == WORK[-1].id
+    with pytest.raises(InvalidInput, match="stale"):
+        wish_of(ticket, replace(session, view=WORK[:4]))
 
 
 async def test_undo_and_dry_run_through_the_tool(client):

@@ -83,7 +83,7 @@ def _asking(state: App, live: Live, wish: Wish, instructions: str) -> str:
     if prompt is None or isinstance(chosen, Nothing):
         prompt, ticket = compaction_prompt(wish.scope, instructions=wishes), ""
     else:
-        ticket = f", ticket={ticket_of(wish, chosen.last)!r}"
+        ticket = f", ticket={ticket_of(wish, chosen.last, live.session)!r}"
     return (
         f"{prompt}\n\nOnce it is written, hand it over with one call, the only one: `compact` "
         f"with session_id={session_id!r}{ticket} and the whole text as `summary`."

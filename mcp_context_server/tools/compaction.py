@@ -32,7 +32,7 @@ async def host_summary(
     scope: Scope = "all",
     pivot_message_id: str = "",
     summarizer: Summarizer = "auto",
-    summary: str = "",
+    summary: str | None = None,
     ticket: str = "",
     pin_message_ids: list[str] | None = None,
     undo: bool = False,
@@ -44,7 +44,7 @@ async def host_summary(
         return None
     if not (is_modern or ctx.session.can_send_request):
         return None
-    if summary or ticket or undo or summarizer not in ("auto", "sampling"):
+    if summary is not None or ticket or undo or summarizer not in ("auto", "sampling"):
         return None
     wish = Wish(scope=scope, pivot=pivot_message_id, pins=tuple(pin_message_ids or ()))
     live = await session_of(ctx, session_id)
@@ -58,7 +58,7 @@ async def compact(
     scope: Scope = "all",
     pivot_message_id: Name = "",
     summarizer: Summarizer = "auto",
-    summary: str = "",
+    summary: str | None = None,
     ticket: Ticket = "",
     pin_message_ids: list[Name] | None = None,
     wait_seconds: Seconds | None = None,
@@ -71,11 +71,14 @@ async def compact(
     live, compactor = await session_of(ctx, session_id), app(ctx).compactor
     if undo:
         return await _undone(ctx, live)
-    if ticket and not summary:
+    if summary is not None and not summary.strip():
+        message = "The summary is empty: write it, or leave `summary` out. History is as it was."
+        raise InvalidInput(message)
+    if ticket and summary is None:
         return _found(await compactor.find(live, ticket))
     wish = Wish(scope=scope, pivot=pivot_message_id, pins=tuple(pin_message_ids or ()))
     asked = Asked(
-        wish=wish_of(ticket) if ticket else wish,
+        wish=wish_of(ticket, live.session) if ticket else wish,
         instructions=instructions,
         summarizer="agent" if summary else summarizer,
         summary=summary or _text_of(sampled),

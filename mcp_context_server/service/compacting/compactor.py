@@ -214,7 +214,7 @@ class Compactor:
         return Outcome(
             status="needs_summary",
             live=live,
-            ticket=ticket_of(asked.wish, chosen.last),
+            ticket=ticket_of(asked.wish, chosen.last, live.session),
             prompt=asked_prompt(turn, chosen, wishes),
             max_summary_tokens=written_budget(turn, chosen),
         )
