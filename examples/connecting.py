@@ -18,7 +18,7 @@ async def context_server(store: str = "memory:", **environ: str) -> AsyncIterato
     server = StdioServerParameters(command=sys.executable, args=serve, env=environ)
     async with Client(server) as client:
 
-        async def ask(tool: str, **arguments: Any) -> dict[str, Any]:
+        async def ask(tool: str, /, **arguments: Any) -> dict[str, Any]:
             result = await client.call_tool(tool, arguments)
             if result.is_error:
                 raise RuntimeError(result.content[0].text)

@@ -56,7 +56,7 @@ class Care:
         self.known = len(history)
         return history
 
-    async def ask(self, tool: str, **arguments: Any) -> Wire:
+    async def ask(self, tool: str, /, **arguments: Any) -> Wire:
         return await self.server.direct_call_tool(tool, arguments)
 
 

@@ -10,6 +10,7 @@ from mcp_context_server.core.memory.notes import Due, budget_of, total_tokens, u
 from mcp_context_server.core.session import (
     Session,
     fixed_tokens,
+    request_tokens,
     session_window,
     since_usage,
     tools_since,
@@ -137,19 +138,34 @@ def _cache_note(session: Session) -> str | None:
 
 
 def breakdown(session: Session, used: int) -> dict[str, int]:
-    """The used tokens by class; what is not accounted for is the system prompt, or the tools.
+    """The used tokens by class: the fixed part of a request as shown, and what the messages share.
 
-    With registered tools these are `tools`, and the rest is `system`; else both are
-    told as `system_and_tools`.
+    What an estimate of the messages missed is theirs, each class's in proportion.
+    With registered tools the fixed part is `tools` and `system`; else both are told
+    as `system_and_tools`.
     """
-    factor, known = session.calibration.factor, session.sent + session.tools_tally
-    parts = {name: factor * part for name, part in known.by_class().items() if part > 0}
-    counted = sum(parts.values())
-    scale = min(1.0, used / counted) if counted else 1.0
-    shares = {name: part * scale for name, part in parts.items()}
+    spoken = _spoken(session, used)
+    total = session.sent.total or 1.0
+    shares = {name: spoken * part / total for name, part in session.sent.parts().items()}
+    fixed = used - spoken
+    tools = min(fixed, session.calibration.factor * session.tools_tally.total)
     rest = "system" if session.tools else "system_and_tools"
-    shares[rest] = shares.get(rest, 0.0) + max(0.0, used - sum(shares.values()))
+    for name, part in (("tools", tools), (rest, fixed - tools)):
+        shares[name] = shares.get(name, 0.0) + part
     return {name: part for name, part in _whole(shares, used).items() if part}
+
+
+LEAST_SPOKEN = 0.5
+"""Less of its proportion than this the messages never have, however much the rest was shown."""
+
+
+def _spoken(session: Session, used: int) -> float:
+    """The part of the used tokens that the messages take."""
+    estimated = session.calibration.factor * session.sent.total
+    if not estimated:
+        return 0.0
+    fixed = request_tokens(session)
+    return max(used - fixed, LEAST_SPOKEN * used * estimated / (fixed + estimated))
 
 
 def _whole(shares: Mapping[str, float], total: int) -> dict[str, int]:

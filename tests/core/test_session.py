@@ -312,6 +312,46 @@ def test_the_breakdown_adds_up_to_what_is_in_use_and_has_no_negative_part(view, 
     assert all(part > 0 for part in parts.values())
 
 
+LITTLE_TOKENS = 129
+
+
+@pytest.mark.requirement("TOK-7")
+@given(conversations, st.floats(0.5, 2.5), st.floats(0.4, 3.0))
+def test_a_report_of_a_little_moves_no_class_by_much(view, off, strange):
+    """However wrong the estimate of the rest was, and how little the report is like it."""
+    said = assistant("word " * 400)
+    estimated = tally_messages((user("go"), said, *view), "").total
+    first = assistant("hello", usage=usage(6_000, 1))
+    session = folded(user("go"), first, said, *view)
+    told = 6_000 + round(off * estimated)
+    before = folded(user("so"), assistant("ok", usage=usage(told, 1)), start=session)
+    little = user("word " * LITTLE_TOKENS)
+    told += round(strange * LITTLE_TOKENS)
+    after = folded(little, assistant("yes", usage=usage(told, 1)), start=before)
+    parts, moved = (breakdown(each, round(used_tokens(each))) for each in (before, after))
+    assert sum(moved.values()) == round(used_tokens(after))
+    for name in {*parts, *moved}:
+        assert abs(moved.get(name, 0) - parts.get(name, 0)) < 4 * LITTLE_TOKENS, name
+
+
+@pytest.mark.requirement("TOK-7")
+def test_the_fixed_part_is_what_the_first_request_showed_beyond_its_message():
+    """What an estimate missed of the messages is theirs, and a compaction leaves it so."""
+    view = (user("go"), assistant("hello", usage=usage(6_000, 1)))
+    session = folded(*view, user("word " * 4_000), assistant("ok", usage=usage(16_000, 1)))
+    fixed = breakdown(session, 16_001)["system_and_tools"]
+    assert fixed == pytest.approx(6_000, abs=20)
+    assert breakdown(session, 16_001)["user"] > 9_900
+
+
+@pytest.mark.requirement("TOK-7")
+def test_messages_never_vanish_from_the_breakdown_where_less_is_in_use_than_was_shown():
+    session = folded(user("word " * 900), assistant("ok", usage=usage(9_000, 1)))
+    parts = breakdown(session, 5_000)
+    assert sum(parts.values()) == 5_000
+    assert min(parts["user"], parts["system_and_tools"]) > 100
+
+
 @pytest.mark.requirement("TOK-7")
 def test_every_request_carries_the_system_prompt_and_the_tools():
     """Before any report these are all that is known of it beside the messages."""

@@ -8,6 +8,7 @@ is rare, looks at the whole of it.
 from mcp_context_server.core.session.anchor import Anchor, Overhead
 from mcp_context_server.core.session.figures import (
     fixed_tokens,
+    request_tokens,
     session_window,
     since_usage,
     tools_since,
@@ -35,6 +36,7 @@ __all__ = [
     "fold",
     "fold_all",
     "largest_results",
+    "request_tokens",
     "session_window",
     "since_usage",
     "terms_of",

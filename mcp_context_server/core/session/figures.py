@@ -44,11 +44,19 @@ def since_usage(session: Session) -> Tally:
 
 def fixed_tokens(session: Session) -> float:
     """Tokens of every request besides the view: as given, or as the usage showed them."""
-    factor, shown = session.calibration.factor, session.overhead
-    given = factor * (session.system_tally.total + session.tools_tally.total)
+    return max(_given_tokens(session), request_tokens(session))
+
+
+def request_tokens(session: Session) -> float:
+    """What a request carries besides the view, by a usage report; as given where none shows it."""
+    shown = session.overhead
     if shown is None:
-        return given
-    return max(given, shown.tokens + factor * tools_since(session, shown.tools))
+        return _given_tokens(session)
+    return shown.tokens + session.calibration.factor * tools_since(session, shown.tools)
+
+
+def _given_tokens(session: Session) -> float:
+    return session.calibration.factor * (session.system_tally.total + session.tools_tally.total)
 
 
 def tools_since(session: Session, covered: float) -> float:

@@ -40,9 +40,13 @@ class Tally:
     def total(self) -> float:
         return sum(_values(self)[: len(CLASSES)])
 
+    def parts(self) -> dict[str, float]:
+        """The classes that have any."""
+        return {name: getattr(self, name) for name in CLASSES if getattr(self, name) > 0}
+
     def by_class(self) -> dict[str, int]:
         """Whole tokens of the classes that have any; they add up to the rounded total."""
-        parts = {name: getattr(self, name) for name in CLASSES if getattr(self, name) > 0}
+        parts = self.parts()
         whole = {name: int(part) for name, part in parts.items()}
         missing = round(self.total) - sum(whole.values())
         for name in sorted(parts, key=lambda name: whole[name] - parts[name])[:missing]:
