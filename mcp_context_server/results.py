@@ -189,7 +189,7 @@ class Recovered(Result):
     used: int | None = None
     gap: int | None = None
     stage: Literal[
-        "lower_max_tokens", "drop_media", "collapse_drain", "reactive_compact", "give_up"
+        "lower_max_tokens", "drop_media", "collapse_drain", "reactive_compact", "mend", "give_up"
     ]
     retry: bool
     max_tokens: int | None = None

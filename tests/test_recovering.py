@@ -1,7 +1,7 @@
 """A provider refused a request: what is done about it, once, and what is learned from it."""
 
 import pytest
-from conversations import conversation, image, text, user
+from conversations import assistant, call, conversation, image, result, text, user
 from mcp import Client
 from test_compacting import Scripted, wires
 from test_tools import ERAS, answer, service
@@ -210,6 +210,26 @@ async def test_look_alikes_are_not_taken_for_an_overflow(client, error, kind, re
     step = await refused(client, error, max_tokens=90_000)
     assert (step["kind"], step["retry"]) == (kind, retry)
     assert "boundary" not in await answer(client, "context_status")
+
+
+@pytest.mark.requirement("REC-1")
+async def test_messages_that_were_not_legal_are_mended_and_sent_again():
+    """Such as an earlier version may have stored."""
+    made = service()
+    async with Client(build_server(made)) as client:
+        opened = await answer(client, "session_open", model=MODEL)
+        doubled = (user("go"), assistant(call("x")), user(result("x"), text("more")))
+        named = [m.model_copy(update={"id": f"d{n}"}) for n, m in enumerate(doubled * 2)]
+        await made.store.append(opened["session_id"], named, version=opened["version"])
+        error = "messages.4.content.0: `tool_use` ids must be unique"
+        step = await refused(client, error, status_code=400)
+        assert (step["kind"], step["stage"], step["retry"]) == ("other", "mend", True)
+        assert "prepare the turn again" in step["reason"]
+        turn = await answer(client, "prepare_turn")
+        assert turn["action"] == "send"
+        assert not validate(turn["messages"])
+        again = await refused(client, error, status_code=400)
+        assert (again["stage"], again["retry"]) == ("give_up", False)
 
 
 # ── a refused request is not sent again ──────────────────────────────────────

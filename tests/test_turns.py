@@ -311,3 +311,16 @@ async def test_interrupted_calls_of_one_id_make_a_view_that_can_be_sent(client, 
     assert turn["action"] == "send"
     assert not validate(turn["messages"])
     assert turn["messages"][-1]["content"][0]["content"] == "found"
+
+
+@pytest.mark.requirement("VALID-1")
+async def test_without_any_message_there_is_nothing_to_send(client):
+    """The API takes no empty list of messages."""
+    await answer(client, "session_open")
+    for output in ("view", "none"):
+        turn = await answer(client, "prepare_turn", output=output)
+        assert turn["action"] == "blocked"
+        assert "append a message first" in turn["reason"]
+    assert (await answer(client, "prepare_turn", pending=[PROMPT]))["action"] == "send"
+    await answer(client, "append_messages", messages=[PROMPT])
+    assert (await answer(client, "prepare_turn"))["action"] == "send"

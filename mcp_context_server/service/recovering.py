@@ -8,7 +8,7 @@ from mcp_context_server.core.edits import Edit, Entry, Learn, Recover
 from mcp_context_server.core.intake import take_in
 from mcp_context_server.core.recovery.overflow import Overflow, read_overflow
 from mcp_context_server.core.recovery.refusals import refused_digest
-from mcp_context_server.core.recovery.steps import Refused, Step, after_step, next_step
+from mcp_context_server.core.recovery.steps import Refused, Step, after_step, mended, next_step
 from mcp_context_server.core.session import used_tokens
 from mcp_context_server.core.stages.collapse import drain
 from mcp_context_server.core.stages.media import drop_old_media
@@ -97,12 +97,13 @@ async def _stepped(
         turn = turn_of(current.session, service.moment(), record.kind)
         refused = _refused(turn, refusal, overflow, service.views.newest(record.session_id))
         step = next_step(overflow, current.session.recovery, refused, turn.policy)
-        taken[:] = [step]
         state = after_step(current.session.recovery, step, refused, turn.policy)
         exact = overflow.exact_input_tokens if _is_counted(turn, overflow) else None
         edits = (*_edits(turn, step), Recover(at=turn.at, state=state, input_tokens=exact))
         # The provider's count is of the request as it was sent, so it goes before the edits.
-        return take_in(current.session, (edits[-1], *edits[:-1])).entries
+        intake = take_in(current.session, (edits[-1], *edits[:-1]))
+        taken[:] = [mended(overflow, step, intake.notes)]
+        return intake.entries
 
     live = await service.write(record.session_id, record.principal, decide)
     return live, taken[0]

@@ -298,7 +298,15 @@ async def _answer(service: ContextService, live: Live, asked: Preparing, planned
     sent = prepared.request.max_tokens
     beside = Beside(_system(session, asked), asked.tools, asked.pending, sent)
     service.views.remember(session_id, session, beside)
+    if not (session.view or asked.pending):
+        return prepared.model_copy(update={"action": "blocked", "reason": EMPTY})
     return _unless_refused(prepared, session, beside)
+
+
+EMPTY = (
+    "There is no message to send yet: append a message first with `append_messages`, or give it "
+    "as `pending`, then prepare the turn again."
+)
 
 
 def _last_turn(session: Session, asked: Preparing, before: GivenView | None) -> int:

@@ -8,6 +8,7 @@
     other                                           reactive_compact → give_up
     rate_limit                                                         give_up
 
+Where an `other` error is about messages that were not legal, the step is to `mend` them.
 Of `other`, only an account without the long window gets as far as compacting.
 A stage is taken only where it changes the request, compacting once a turn; the state
 that says what was taken is cleared by a successful response, and by nothing else.
@@ -31,6 +32,7 @@ __all__ = [
     "after_step",
     "after_success",
     "digest",
+    "mended",
     "next_step",
     "read_overflow",
     "silent_overflow",
@@ -38,7 +40,7 @@ __all__ = [
 ]
 
 Cure = Literal["lower_max_tokens", "drop_media", "collapse_drain", "reactive_compact"]
-Stage = Cure | Literal["give_up"]
+Stage = Cure | Literal["mend", "give_up"]
 
 CURES: Mapping[Kind, tuple[Cure, ...]] = {
     "sum": ("lower_max_tokens", "collapse_drain", "reactive_compact"),
@@ -106,6 +108,20 @@ def next_step(overflow: Overflow, state: RecoveryState, refused: Refused, policy
     return found or _give_up(overflow, state, refused, policy)
 
 
+def mended(overflow: Overflow, step: Step, notes: Sequence[str]) -> Step:
+    """The step where messages turned out not to be legal and were mended, a note for each.
+
+    Only an error that nothing else cures can have been about that.
+    """
+    if not notes or overflow.kind != "other" or step.stage != "give_up":
+        return step
+    reason = (
+        f"{overflow.reason}: the messages were not legal and are mended now ({notes[0]}): "
+        "prepare the turn again, and send what it answers"
+    )
+    return Step(stage="mend", retry=True, reason=reason)
+
+
 def after_step(state: RecoveryState, step: Step, refused: Refused, policy: Policy) -> RecoveryState:
     """The state once a step was taken; the refused request is remembered with it."""
     digests = (*state.refused, refused.digest) if refused.digest else state.refused
@@ -119,7 +135,7 @@ def after_step(state: RecoveryState, step: Step, refused: Refused, policy: Polic
             change["drained"] = True
         case "reactive_compact":
             change["compacted"] = True
-        case "give_up":
+        case "mend" | "give_up":
             pass
         case _:
             assert_never(step.stage)
