@@ -109,3 +109,15 @@ def test_doctor_tries_whether_a_store_can_be_made():
     done = run("doctor", "--store", "sqlite:////proc/none/s.db", COLUMNS="400")
     assert done.exit_code == 1
     assert "s.db can't be made in /proc: " in done.output
+
+
+def test_a_report_and_an_export_are_not_asked_for_together(transcript, tmp_path):
+    page = tmp_path / "r.html"
+    done = run("inspect", str(transcript), "--html", str(page), "--export", "openai")
+    assert (done.exit_code, "one of them" in done.output, page.exists()) == (2, True, False)
+
+
+def test_a_transcript_read_in_another_format_than_its_own_says_which_that_is(transcript):
+    done = run("inspect", str(transcript), "--format", "codex")
+    assert "it is recognised as claude-code" in done.stderr
+    assert run("inspect", str(transcript), "--format", "claude-code").stderr == ""

@@ -314,3 +314,38 @@ async def test_a_refusal_is_known_again_by_another_server_of_the_session(tmp_pat
         assert await action(one, **named) == "blocked"
     for store in stores:
         await store.aclose()
+
+
+# ── what is told ─────────────────────────────────────────────────────────────
+
+
+async def told(client, error: str) -> str:
+    called = await client.call_tool("recover_overflow", {"error": error})
+    return called.content[0].text
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("error", ["", "{bad json", "internal server error"])
+async def test_an_error_that_is_not_recognised_is_said_to_be_so(client, error):
+    line = await told(client, error)
+    assert "not recognised: if it is about size, call `compact`" in line
+    assert "size is not the cause" not in line
+
+
+@pytest.mark.requirement("REC-1")
+@pytest.mark.parametrize("error", ["429 rate limit reached", "529 overloaded_error: Overloaded"])
+async def test_what_waiting_cures_is_told_in_one_consistent_sentence(client, error):
+    line = await told(client, error)
+    assert "send the same request again" in line
+    assert "do not send again" not in line
+
+
+@pytest.mark.requirement("REC-3")
+async def test_no_compaction_is_told_of_that_did_not_run():
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", model=MODEL)
+        for _ in range(2):
+            step = await refused(client, TOO_LONG % (250_000, 200_000))
+            assert step["stage"] == "give_up"
+            assert "a try to compact that changed nothing" in step["reason"]
+            assert "after: a compaction" not in step["reason"]

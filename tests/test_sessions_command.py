@@ -69,6 +69,16 @@ def test_a_session_is_shown(kept):
     assert "claude-sonnet-4-5" in kept("show", "one").output
     missing = kept("show", "three")
     assert (missing.exit_code, "No session 'three'" in missing.output) == (1, True)
+    for command in ("show", "delete", "export"):
+        assert "`sessions list`" in kept(command, "three").output
+
+
+def test_a_store_may_be_named_before_and_after_what_is_done_with_it(kept, tmp_path):
+    other = f"sqlite:///{tmp_path}/other.db"
+    assert "There is no store at" in kept("list", "--store", other).output
+    url = f"sqlite:///{tmp_path}/s.db"
+    done = CliRunner().invoke(main, ["sessions", "list", "--store", url, "--json"])
+    assert (done.exit_code, len(done.output.splitlines())) == (0, 2)
 
 
 @pytest.mark.requirement("STORE-4")
@@ -78,6 +88,7 @@ def test_an_exported_session_is_imported_as_it_was(kept, tmp_path):
     assert kept("export", "one").output == out.read_text()
     taken = kept("import", str(out))
     assert (taken.exit_code, "There is a session" in taken.output) == (1, True)
+    assert "`--as`" in taken.output
     again = kept("import", "-", "--as", "three", "--principal", "you", input=out.read_text())
     assert again.output == "three imported.\n"
     head, *lines = kept("export", "three").output.splitlines()

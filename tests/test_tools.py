@@ -373,3 +373,25 @@ async def test_with_detail_the_status_tells_tools_files_and_growth(client):
     assert status["growth"] == [{"turn": 1, "tokens": 1500, "cached": 600}]
     brief = await answer(client, "context_status")
     assert not {"by_tool", "by_file", "growth"} & set(brief)
+
+
+async def test_a_model_that_is_not_known_is_told_when_a_session_opens(client):
+    opened = await answer(client, "session_open", session_id="x", model="totally-made-up-9000")
+    (warning,) = opened["warnings"]
+    assert "'totally-made-up-9000' is not known" in warning
+    assert "128,000" in warning
+    assert "context_window" in warning
+    known = {"model": "totally-made-up-9000", "context_window": 64_000}
+    assert "warnings" not in await answer(client, "session_open", session_id="y", **known)
+    assert "warnings" not in await answer(client, "session_open", session_id="z")
+
+
+@pytest.mark.parametrize("tool", ["append_messages", "estimate_tokens"])
+@pytest.mark.parametrize(("content", "kind"), [(None, "null"), (7, "int")])
+async def test_content_of_no_use_is_told_in_words(client, tool, content, kind):
+    messages = [{"role": "user", "content": content}]
+    called = await client.call_tool(tool, {"messages": messages})
+    assert called.is_error
+    assert (
+        f"messages[0].content is {kind}: give text or a list of blocks." in called.content[0].text
+    )

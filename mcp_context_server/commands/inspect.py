@@ -44,6 +44,9 @@ def command(
     if (html or form) and (one is None or follow):
         message = "--html and --export take one file, and do not follow it."
         raise click.UsageError(message)
+    if html and form:
+        message = "--html writes a report, --export prints the conversation: give one of them."
+        raise click.UsageError(message)
     if follow:
         _follow(files, format, as_json=as_json)
     elif one is None:
@@ -56,8 +59,11 @@ def command(
 
 def _show(file: Path, format: str, *, as_json: bool, html: Path | None) -> None:
     from mcp_context_server.inspection.reading import inspect
+    from mcp_context_server.transcripts.follow import recognised
 
     inspection = inspect(file, format, mask=_masks())
+    if not inspection.turns and (other := recognised(file, format)):
+        click.echo(f"Nothing in {file} reads as {format}: it is recognised as {other}.", err=True)
     if html is not None:
         from mcp_context_server.panel.files import write_report
 

@@ -17,16 +17,29 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@click.group()
-@click.option("--store", metavar="URL", help="The store to look into (MCP_CONTEXT_STORE).")
-@click.pass_context
-def command(context: click.Context, store: str | None) -> None:
-    """List, show, export, import, delete and prune sessions."""
+def _settle(context: click.Context, _: click.Parameter, store: str | None) -> None:
+    """The settings with the store that is named; without a name those of the group stay."""
     import os
 
     from mcp_context_server.settings import from_environment
 
-    context.obj = from_environment(os.environ, flags={"store": store})
+    if store is not None or context.obj is None:
+        context.obj = from_environment(os.environ, flags={"store": store})
+
+
+in_store = click.option(
+    "--store",
+    metavar="URL",
+    help="The store to look into (MCP_CONTEXT_STORE).",
+    callback=_settle,
+    expose_value=False,
+)
+
+
+@click.group()
+@in_store
+def command() -> None:
+    """List, show, export, import, delete and prune sessions."""
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
@@ -35,6 +48,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON inste
 @command.command("list")
 @click.option("--principal", help="Only this one's sessions; '' for those of nobody.")
 @as_json
+@in_store
 @click.pass_obj
 def list_sessions(settings: Settings, principal: str | None, as_json: bool) -> None:
     """List the sessions, last written first."""
@@ -48,6 +62,7 @@ def list_sessions(settings: Settings, principal: str | None, as_json: bool) -> N
 @command.command("show")
 @click.argument("session_id")
 @as_json
+@in_store
 @click.pass_obj
 def show(settings: Settings, session_id: str, as_json: bool) -> None:
     """Show how full a session's window is, and of what."""
@@ -77,6 +92,7 @@ def show(settings: Settings, session_id: str, as_json: bool) -> None:
 @command.command("export")
 @click.argument("session_id")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Else on stdout.")
+@in_store
 @click.pass_obj
 def export(settings: Settings, session_id: str, out: Path | None) -> None:
     """Write everything of a session as JSON lines, to be imported elsewhere."""
@@ -97,6 +113,7 @@ def export(settings: Settings, session_id: str, out: Path | None) -> None:
 @click.argument("file", type=click.File("r", encoding="utf-8"))
 @click.option("--as", "session_id", default="", help="Another id than the archive's.")
 @click.option("--principal", help="Whose it is to be, if not the archive's.")
+@in_store
 @click.pass_obj
 def import_(
     settings: Settings, file: Iterable[str], session_id: str, principal: str | None
@@ -114,6 +131,7 @@ def import_(
 @command.command("delete")
 @click.argument("session_ids", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Don't ask on a terminal.")
+@in_store
 @click.pass_obj
 def delete(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
     """Delete sessions, completely and for good."""
@@ -146,6 +164,7 @@ def delete(settings: Settings, session_ids: tuple[str, ...], yes: bool) -> None:
 @click.option("--principal", help="Only among this one's sessions.")
 @click.option("--dry-run", is_flag=True, help="Only tell which would go.")
 @as_json
+@in_store
 @click.pass_obj
 def prune(
     settings: Settings,
@@ -195,6 +214,7 @@ def _with_store(
     """
     import anyio
 
+    from mcp_context_server.errors import SessionNotFound, brief
     from mcp_context_server.server import open_store
 
     url, path = settings.store, sqlite_path(settings.store)
@@ -209,7 +229,11 @@ def _with_store(
         finally:
             await store.aclose()
 
-    return anyio.run(run)
+    try:
+        return anyio.run(run)
+    except SessionNotFound as error:
+        message = f"No session {brief(error.session_id)}. `sessions list` shows those there are."
+        raise click.ClickException(message) from error
 
 
 def _show(held: tuple[Holding, ...], title: str, *, as_json: bool) -> None:

@@ -57,9 +57,15 @@ def _read(item: Any, path: str) -> Message:
 
 
 def _explained(path: str, error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False)[0]
+    found = error.errors(include_url=False)
+    first, content = found[0], found[0]["input"]
+    if first["loc"][0] == "content" and first["type"] != "missing":
+        if not isinstance(content, str | list | tuple):
+            kind = "null" if content is None else type(content).__name__
+            return f"{path}.content is {kind}: give text or a list of blocks."
+        first = found[-1]  # the first is of content as text
     place = ".".join(str(part) for part in first["loc"] if not str(part).startswith("tuple["))
-    return f"{path}.{place}: {first['msg']}. Nothing was appended."
+    return f"{path}.{place}: {first['msg']}. The call changed nothing."
 
 
 def with_ids(messages: Messages, *, version: int, taken: Collection[str]) -> Messages:

@@ -71,7 +71,8 @@ def window(
     """
     million = allow_1m and policy.allow_1m
     sizes = _sizes(model, policy, learned_tokens, catalog_tokens, betas=betas, million=million)
-    sized = _fit_to_policy(_overridden(next(sizes), policy, override_tokens), policy)
+    longer = f"{model}[1m]" if million and lookup(model).supports_1m_beta else ""
+    sized = _fit_to_policy(_overridden(next(sizes), policy, override_tokens, longer), policy)
     output, notes = _output(lookup(model), policy, sized.tokens, max_output)
     return _drawn(model, policy, replace(sized, notes=sized.notes + notes), output)
 
@@ -162,7 +163,8 @@ def _capped(sized: _Sized, most: int | None) -> _Sized:
     return replace(sized, tokens=most, notes=(*sized.notes, note))
 
 
-def _overridden(sized: _Sized, policy: Policy, override_tokens: int | None) -> _Sized:
+def _overridden(sized: _Sized, policy: Policy, override_tokens: int | None, longer: str) -> _Sized:
+    """The size that an override leaves; `longer` is the model's name with a million, if any."""
     asked = policy.context_window_tokens if override_tokens is None else override_tokens
     if asked is None or asked == sized.tokens:
         return sized
@@ -170,7 +172,9 @@ def _overridden(sized: _Sized, policy: Policy, override_tokens: int | None) -> _
         return _refused(sized, f"override of {asked:,} ignored: a window is at least 1 token")
     if asked > sized.tokens and sized.source != "default":
         known = f"the model's window is {sized.tokens:,}"
-        return _refused(sized, f"override of {asked:,} ignored: {known}")
+        way = f"; name the model `{longer}` for {MILLION_TOKENS:,}" if longer else ""
+        way = way if sized.source == "catalog" else ""
+        return _refused(sized, f"override of {asked:,} ignored: {known}{way}")
     return _Sized(asked, "override", sized.notes)
 
 

@@ -65,7 +65,7 @@ async def imported(
     if not await store.create(record):
         message = (
             f"There is a session {brief(record.session_id)} already; nothing was imported. "
-            "Give the import another id."
+            "Give the import another id with `--as`."
         )
         raise InvalidInput(message)
     try:

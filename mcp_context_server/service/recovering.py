@@ -37,8 +37,9 @@ async def recover(
     """Read the error, learn from it, and take the first step that is still open."""
     overflow = read_overflow(refusal.error, status_code=refusal.status_code)
     live = await _learned(service, live, overflow)
+    in_vain = False
     while True:
-        live, step = await _stepped(service, live, overflow, refusal)
+        live, step = await _stepped(service, live, overflow, refusal, in_vain=in_vain)
         if step.stage != "reactive_compact":
             break
         seconds = live.session.policy.summary_timeout_seconds
@@ -47,6 +48,7 @@ async def recover(
         live = await service.load(live.record.session_id, live.record.principal)
         if outcome.status == "done":
             break
+        in_vain = True
         # The stage counts as taken, so that the next round gives up with what is large.
     emit(
         "overflow_recovery",
@@ -87,17 +89,22 @@ async def _learned(service: ContextService, live: Live, overflow: Overflow) -> L
 
 
 async def _stepped(
-    service: ContextService, live: Live, overflow: Overflow, refusal: Refusal
+    service: ContextService, live: Live, overflow: Overflow, refusal: Refusal, *, in_vain: bool
 ) -> tuple[Live, Step]:
-    """The next step, and what it changes appended; compacting is left to the caller."""
+    """The next step, and what it changes appended; compacting is left to the caller.
+
+    `in_vain` is whether it was the step before, and changed nothing.
+    """
     record = live.record
     taken: list[Step] = []
 
     async def decide(current: Live) -> Sequence[Entry]:
         turn = turn_of(current.session, service.moment(), record.kind)
         refused = _refused(turn, refusal, overflow, service.views.newest(record.session_id))
-        step = next_step(overflow, current.session.recovery, refused, turn.policy)
-        state = after_step(current.session.recovery, step, refused, turn.policy)
+        tried = current.session.recovery
+        tried = tried.model_copy(update={"in_vain": True}) if in_vain else tried
+        step = next_step(overflow, tried, refused, turn.policy)
+        state = after_step(tried, step, refused, turn.policy)
         exact = overflow.exact_input_tokens if _is_counted(turn, overflow) else None
         edits = (*_edits(turn, step), Recover(at=turn.at, state=state, input_tokens=exact))
         # The provider's count is of the request as it was sent, so it goes before the edits.

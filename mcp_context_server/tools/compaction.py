@@ -155,5 +155,11 @@ async def recover_overflow(
     live = await session_of(ctx, session_id)
     refusal = Refusal(error=error, status_code=status_code, max_tokens=max_tokens)
     recovered = await recover(app(ctx).service, app(ctx).compactor, live, refusal)
-    again = "send again" if recovered.retry else "do not send again"
-    return answer(recovered, f"{recovered.stage}: {again}. {recovered.reason}")
+    return answer(recovered, f"{recovered.stage}: {_again(recovered)}{recovered.reason}")
+
+
+def _again(recovered: Recovered) -> str:
+    """Whether to send again; where size is not the cause, the reason alone tells it."""
+    if recovered.retry:
+        return "send again. "
+    return "" if recovered.kind in ("rate_limit", "other") else "do not send again. "

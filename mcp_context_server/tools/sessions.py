@@ -11,6 +11,8 @@ from mcp_context_server.core.edits import Configure
 from mcp_context_server.core.reminders import reminders
 from mcp_context_server.core.session import Session
 from mcp_context_server.core.status import session_window, standing
+from mcp_context_server.core.window import Window
+from mcp_context_server.errors import brief
 from mcp_context_server.keeping.receipts import key_in
 from mcp_context_server.results import Appended, Recalled, SchemaReminder, SessionOpened
 from mcp_context_server.service.opening import Opening
@@ -72,9 +74,18 @@ async def session_open(
         messages=len(live.session.view),
         version=live.session.version,
         transcript=live.session.settings.transcript or None,
-        warnings=bounds.notes or None,
+        warnings=(*bounds.notes, *_unknown(bounds)) or None,
     )
     return answer(opened, f"Session {opened.session_id}, {opened.messages} messages.")
+
+
+def _unknown(bounds: Window) -> tuple[str, ...]:
+    if not bounds.model or bounds.source != "default":
+        return ()
+    return (
+        f"The model {brief(bounds.model)} is not known, and a window of "
+        f"{bounds.context_window:,} is assumed: give its own as context_window.",
+    )
 
 
 async def append_messages(

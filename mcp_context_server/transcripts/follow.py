@@ -130,7 +130,7 @@ class Follower:
     def _other_source(
         self, source: "LineSource | WholeSource"
     ) -> "LineSource | WholeSource | None":
-        name = self._detected() if self.format == "auto" else None
+        name = _detected(self.path) if self.format == "auto" else None
         is_other = name is not None and name != source.name
         return _source(self.path, formats()[name], None) if name and is_other else None
 
@@ -153,19 +153,26 @@ class Follower:
         if self.bookmark is not None:
             return format_named(self.bookmark.format)
         try:
-            name = self._detected()
+            name = _detected(self.path)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise _unreadable(self.path, error) from error
         return formats()[name] if name is not None else None
 
-    def _detected(self) -> str | None:
-        with open_regular(self.path) as file:
-            head = file.read(HEAD_BYTES)
-            name = detect(head, self.path.name)
-            more = file.read(SECOND_LOOK_BYTES) if name is None else b""
-        return detect(head + more, self.path.name) if more else name
+
+def recognised(path: Path, format: str) -> str | None:
+    """The format that a file is recognised as, where that is another than it was read in."""
+    name = None if format == "auto" else _detected(path)
+    return None if name == format else name
+
+
+def _detected(path: Path) -> str | None:
+    with open_regular(path) as file:
+        head = file.read(HEAD_BYTES)
+        name = detect(head, path.name)
+        more = file.read(SECOND_LOOK_BYTES) if name is None else b""
+    return detect(head + more, path.name) if more else name
 
 
 def check_format(path: Path, format: str = "auto") -> None:

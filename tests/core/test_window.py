@@ -171,11 +171,6 @@ def test_switching_a_million_off_keeps_claude_at_the_standard_window(model, give
     assert sized(window(model, Policy(allow_1m=False), **given)) == expected
 
 
-def test_an_override_that_is_refused_leaves_a_note():
-    notes = window(SONNET, Policy(), override_tokens=300_000).notes
-    assert notes == ("override of 300,000 ignored: the model's window is 200,000",)
-
-
 @pytest.mark.parametrize("size", [0, -5])
 def test_an_override_that_is_no_size_is_ignored_with_a_note(size):
     drawn = window(SONNET, Policy(), override_tokens=size)
@@ -338,3 +333,13 @@ def test_no_buffers_start_a_compaction_on_every_turn(size, warning, auto):
 def test_compaction_leaves_most_of_the_window_to_the_conversation(size):
     drawn = window("x-9", Policy(), override_tokens=size)
     assert drawn.auto_compact > 0.8 * size
+
+
+@pytest.mark.parametrize(
+    ("model", "way"), [(SONNET, f"`{SONNET}[1m]`"), ("claude-haiku-4-5", None)]
+)
+def test_an_override_that_is_refused_names_the_way_to_a_million_where_there_is_one(model, way):
+    (note,) = window(model, Policy(), override_tokens=1_000_000).notes
+    assert note.startswith("override of 1,000,000 ignored: the model's window is 200,000")
+    assert way in note if way else "[1m]" not in note
+    assert "[1m]" not in window(model, Policy(), override_tokens=1_000_000, allow_1m=False).notes[0]

@@ -82,6 +82,9 @@ def _stated_status(text: str) -> int | None:
     return int(found[1]) if found else None
 
 
+UNRECOGNISED = "an error that is not recognised"
+"""The reason of an error that no words tell to be about size, nor about anything else."""
+
 _ENTITLEMENT = "the account may not use the long context window"
 
 _NO_OVERFLOW: tuple[tuple[str, Phrases], ...] = (
@@ -110,7 +113,7 @@ def _kind(text: str, status: int | None) -> tuple[Kind, str]:
         return kind, "images or documents: too many, or too large" if kind == "media" else ""
     if status == 413 and not says(text, words.VALIDATION):
         return "bytes", ""
-    return "other", "nothing that could be made smaller"
+    return "other", UNRECOGNISED
 
 
 def _is_about_context(text: str) -> bool:

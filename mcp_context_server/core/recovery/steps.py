@@ -22,7 +22,7 @@ from typing import Any, Literal, assert_never
 
 from mcp_context_server.core.messages import Value
 from mcp_context_server.core.policy import Policy
-from mcp_context_server.core.recovery.overflow import Kind, Overflow, read_overflow
+from mcp_context_server.core.recovery.overflow import UNRECOGNISED, Kind, Overflow, read_overflow
 
 __all__ = [
     "Overflow",
@@ -62,6 +62,8 @@ class RecoveryState(Value):
     dropped_media: bool = False
     drained: bool = False
     compacted: bool = False
+    in_vain: bool = False
+    """Whether that compaction changed nothing."""
     refused: tuple[str, ...] = ()
     """Digests of the requests that were refused, the newest last."""
 
@@ -283,6 +285,8 @@ def _give_up(overflow: Overflow, state: RecoveryState, refused: Refused, policy:
             advice = "wait as the provider says, then send the same request again"
         case "other" if overflow.limit is not None:
             advice = f"keep this conversation below {overflow.limit:,} tokens, or change the plan"
+        case "other" if overflow.reason == UNRECOGNISED:
+            advice = "if it is about size, call `compact`; if not, mend what it names"
         case "other":
             advice = "size is not the cause, so making the conversation smaller can't help"
         case _:
@@ -316,5 +320,6 @@ def _tried(state: RecoveryState) -> tuple[tuple[str, bool], ...]:
         ("less output", state.max_tokens is not None),
         ("media left out", state.dropped_media),
         ("old rounds folded", state.drained),
-        ("a compaction", state.compacted),
+        ("a compaction", state.compacted and not state.in_vain),
+        ("a try to compact that changed nothing", state.in_vain),
     )
