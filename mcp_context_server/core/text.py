@@ -18,6 +18,12 @@ def one_line(text: str, chars: int) -> str:
     return line if len(line) <= chars else cut(line, chars - 1).rstrip() + "…"
 
 
+def unbroken(text: str) -> str:
+    """Text on one line, whole."""
+    first, *others = text.splitlines() or [""]
+    return " ".join(filter(None, (first.rstrip(), *map(str.strip, others)))) if others else first
+
+
 _TOKEN_END = re.compile(r"[A-Za-z0-9_+=.~\-]{12,400}$")
 _TOKEN_CHAR = re.compile(r"[A-Za-z0-9_+=.~\-]")
 

@@ -19,7 +19,7 @@ from mcp_context_server.core.summary.digest import Digest, FileUse, digest
 from mcp_context_server.core.summary.failures import Failure, failures
 from mcp_context_server.core.summary.steps import subject
 from mcp_context_server.core.summary.under_way import todos
-from mcp_context_server.core.text import one_line, plain
+from mcp_context_server.core.text import one_line, plain, unbroken
 
 MEMORY_TOOLS = ("session_memory_read", "session_memory_update", "recall")
 """Our tools whose calls and results bring nothing new, under any server's name."""
@@ -49,7 +49,9 @@ def draw(
             budget.section_tokens - budget.count(section.text),
             left + before,
         )
-        safe = [redact(neutralise(line), enabled=policy.mask_secrets) for line in lines(story)]
+        safe = [
+            redact(neutralise(unbroken(line)), enabled=policy.mask_secrets) for line in lines(story)
+        ]
         old = section.drawn.splitlines() if name != _STATE else []
         text = _fitting(_merged(safe, old), room, budget)
         left += before - budget.count(text)

@@ -259,7 +259,12 @@ def _remarks(message: Message) -> list[Quote]:
 
 def _calls(message: Message) -> list[Quote]:
     return [
-        (f"- {action.tool} ", action.path or action.gist or "()", GIST_CHARS, action.id)
+        (
+            f"- {one_line(action.tool, GIST_CHARS)} ",
+            action.path or action.gist or "()",
+            GIST_CHARS,
+            action.id,
+        )
         for action in (gather(message).actions if message.calls else ())
     ]
 

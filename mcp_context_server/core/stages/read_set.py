@@ -6,6 +6,7 @@ from typing import Any
 
 from mcp_context_server.core.stages.remembering import Memory
 from mcp_context_server.core.summary.digest import FileUse
+from mcp_context_server.core.text import unbroken
 
 
 def read_set(memory: Memory) -> dict[str, dict[str, Any]]:
@@ -51,7 +52,7 @@ def line_of(path: str, entry: Mapping[str, Any]) -> str:
         f"sha256 {entry['digest']}" if entry.get("digest") else "",
         f"[{entry['reference']}]" if entry.get("reference") else "",
     ]
-    return f"- `{path}`: {', '.join(part for part in parts if part)}"
+    return unbroken(f"- `{path}`: {', '.join(part for part in parts if part)}")
 
 
 def _ranges(ranges: Sequence[Sequence[int]]) -> str:

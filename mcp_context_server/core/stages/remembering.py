@@ -10,6 +10,7 @@ from mcp_context_server.core.stages.standing import RESTORED
 from mcp_context_server.core.summary.digest import Digest, FileUse, digest
 from mcp_context_server.core.summary.steps import Step
 from mcp_context_server.core.summary.under_way import background, todos
+from mcp_context_server.core.text import unbroken
 from mcp_context_server.core.tool_roles import ToolRole
 
 
@@ -94,7 +95,7 @@ def _todo_text(steps: Sequence[Step], before: Message | None) -> str:
     listed = todos(steps)
     if not listed:
         return _text_of(before)
-    lines = (f"- [{_MARKS[todo.status]}] {todo.text}" for todo in listed)
+    lines = (f"- [{_MARKS[todo.status]}] {unbroken(todo.text)}" for todo in listed)
     return "The to-do list, in its last state:\n" + "\n".join(lines)
 
 
@@ -113,7 +114,7 @@ def _running_text(steps: Sequence[Step], before: Message | None) -> str:
         for step in steps
         if step.action.role == "subagent" and step.outcome is None
     ]
-    lines = [f"- {line}" for line in (*background(steps), *waiting)]
+    lines = [f"- {unbroken(line)}" for line in (*background(steps), *waiting)]
     lines += [line for line in _text_of(before).splitlines()[1:] if _still_runs(line, steps)]
     unique = list(dict.fromkeys(lines))
     return "\n".join(("Running in the background:", *unique)) if unique else ""
@@ -138,7 +139,7 @@ def _plan_text(steps: Sequence[Step]) -> str:
             found = f"The plan:\n{arguments['plan']}"
         elif step.action.role == "write" and PLAN_FILE.search(step.action.path):
             text = next((arguments[k] for k in _TEXTS if isinstance(arguments.get(k), str)), "")
-            found = f"The plan, `{step.action.path}`:\n{text}"
+            found = f"The plan, `{unbroken(step.action.path)}`:\n{text}"
     return found
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_context_server.core.edits import Compact
-from mcp_context_server.core.markers import CLEARED
+from mcp_context_server.core.markers import CLEARED, neutralise
 from mcp_context_server.core.messages import Message, Messages
 from mcp_context_server.core.redact import redact
 from mcp_context_server.core.stages.contents import Content
@@ -20,7 +20,7 @@ from mcp_context_server.core.stages.remembering import MEMORY_FILE, PLAN_FILE, M
 from mcp_context_server.core.stages.standing import put_in, referenced_tools
 from mcp_context_server.core.stages.turn import Turn
 from mcp_context_server.core.summary.digest import FileUse, digest
-from mcp_context_server.core.text import cut
+from mcp_context_server.core.text import cut, unbroken
 from mcp_context_server.core.tool_roles import ToolRole
 
 
@@ -76,7 +76,7 @@ class _Bag:
 
     def made(self, what: str, text: str, **more: Any) -> Message:
         """A message to put back; its text is masked like a summary."""
-        masked = redact(text, enabled=self.turn.policy.mask_secrets)
+        masked = redact(neutralise(text), enabled=self.turn.policy.mask_secrets)
         return self._plain(what, masked, more)
 
     def _plain(self, what: str, text: str, more: Mapping[str, Any]) -> Message:
@@ -97,6 +97,7 @@ class _Bag:
         text = redact(
             text[: int(max(0.0, most)) * _MOST_CHARS], enabled=self.turn.policy.mask_secrets
         )
+        head = neutralise(unbroken(head))
         message = self._plain(what, f"{head}\n{text}", more)
         if self.tokens(message) <= most:
             return message
@@ -166,7 +167,7 @@ def _restore_notes(
 
 
 def _again_text(paths: Sequence[str]) -> str:
-    names = ", ".join(f"`{path}`" for path in paths[:_AGAIN_NAMED])
+    names = ", ".join(f"`{unbroken(path)}`" for path in paths[:_AGAIN_NAMED])
     more = f" and {len(paths) - _AGAIN_NAMED} more" if len(paths) > _AGAIN_NAMED else ""
     return (
         f"Read again after every compaction, and so put back first where they fit: {names}{more}."
@@ -181,7 +182,9 @@ def _tools_text(found: Sequence[str], kept: Messages) -> str:
     """The tools discovered, as far as the kept messages don't show them."""
     shown = set(referenced_tools(kept))
     names = [name for name in found if name not in shown]
-    return f"Tools found earlier, still available: {', '.join(names)}." if names else ""
+    return (
+        f"Tools found earlier, still available: {', '.join(map(unbroken, names))}." if names else ""
+    )
 
 
 def _restore_files(
@@ -230,7 +233,8 @@ def _restore_skills(
         else:
             lost.append(skill.name)
     if lost:
-        named = f"Skills used earlier, to be loaded again when needed: {', '.join(lost)}."
+        names = ", ".join(map(unbroken, lost))
+        named = f"Skills used earlier, to be loaded again when needed: {names}."
         bag.add(bag.made("skills_named", named))
     return tuple(done), tuple(lost)
 

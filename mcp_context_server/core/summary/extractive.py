@@ -16,9 +16,9 @@ from mcp_context_server.core.redact import redact
 from mcp_context_server.core.summary import sections
 from mcp_context_server.core.summary.digest import Digest, digest
 from mcp_context_server.core.summary.earlier import Earlier, Numbered, earlier, numbered
+from mcp_context_server.core.summary.entries import Entry, carried
 from mcp_context_server.core.summary.identifiers import names_in
 from mcp_context_server.core.summary.index import References, index_lines
-from mcp_context_server.core.summary.sections import Entry
 from mcp_context_server.core.summary.stated import Rule
 from mcp_context_server.core.summary.wording import Wording, wording_for, wordings
 from mcp_context_server.core.summary.working_set import WorkingSet, weighed_set
@@ -186,21 +186,21 @@ class _Writer:
     def _index(self, budget: int, known: frozenset[str]) -> tuple[list[str], list[str]]:
         """Lines about files and lines of the working set; earlier lines where files are theirs."""
         earlier_lines = [
-            Entry(text, -rank)
+            carried(-rank, text)
             for rank, text in enumerate(self.before.entries.get(3, ()))
             if names_in(text).isdisjoint(self.things.file_names)
         ]
         room = int(budget * self.policy.earlier_files_fraction)
-        carried = [earlier_lines[i].text for i in sorted(fitted(earlier_lines, room, self.count))]
+        kept = [earlier_lines[i].text for i in sorted(fitted(earlier_lines, room, self.count))]
         about, rest = index_lines(
             self.things,
-            budget=budget - self.count("\n".join(carried)),
+            budget=budget - self.count("\n".join(kept)),
             count=self.count,
             references=self.references,
             words=self.words,
-            known=known.union(*map(names_in, carried)) - self.things.file_names,
+            known=known.union(*map(names_in, kept)) - self.things.file_names,
         )
-        return [*about, *carried], rest
+        return [*about, *kept], rest
 
 
 def _settled(

@@ -231,7 +231,7 @@ def completed(
         known=names_in(summary) | names_in(requests),
     )
     lines = "\n".join((*([requests] if requests else ()), *files, *others))
-    text = f"{summary}\n\n## {words.working_set}\n{redact(lines)}" if lines else summary
+    text = f"{summary}\n\n## {words.working_set}\n{redact(neutralise(lines))}" if lines else summary
     return Completed(
         text,
         Missing(

@@ -7,7 +7,7 @@ from mcp_context_server.core.summary.digest import FileUse
 from mcp_context_server.core.summary.identifiers import names_in
 from mcp_context_server.core.summary.wording import Wording
 from mcp_context_server.core.summary.working_set import WorkingItem, WorkingSet
-from mcp_context_server.core.text import Count, one_line, third_of_chars
+from mcp_context_server.core.text import Count, one_line, third_of_chars, unbroken
 
 References = Callable[[str], str | None]
 """From a message id or a tool_use id to the reference that `recall` opens, if there is one."""
@@ -27,7 +27,8 @@ class _Entry:
             (f"{what} " if what else "") + ", ".join(names)
             for what, names in sorted(self.names.items(), key=lambda pair: not pair[0])
         ]
-        return f"- {self.head}{': ' if parts else ''}{'; '.join(parts)}{self.reference}"
+        line = f"- {self.head}{': ' if parts else ''}{'; '.join(parts)}{self.reference}"
+        return unbroken(line)
 
 
 def index_lines(

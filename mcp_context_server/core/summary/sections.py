@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mcp_context_server.core.summary.changes import added_lines
 from mcp_context_server.core.summary.digest import Digest
 from mcp_context_server.core.summary.earlier import Numbered
+from mcp_context_server.core.summary.entries import Entry, carried, item, quotation
 from mcp_context_server.core.summary.failures import Failure, error_line, failures
 from mcp_context_server.core.summary.stated import Rule
 from mcp_context_server.core.summary.steps import Step, subject
@@ -22,15 +23,7 @@ from mcp_context_server.core.summary.under_way import (
     todos,
 )
 from mcp_context_server.core.summary.wording import Wording
-from mcp_context_server.core.text import Count, cut_before, one_line, plain, quoted, shortened
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One paragraph or list item, and how much it is worth keeping."""
-
-    text: str
-    weight: float
+from mcp_context_server.core.text import Count, cut_before, one_line, plain, shortened, unbroken
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +83,17 @@ def intent(
     rules: Sequence[tuple[int, Rule]] = (),
 ) -> Iterator[Entry]:
     """What is wanted; `rules` are those that were stated, by the number of their request."""
-    yield from (Entry(text, 800) for text in earlier)
+    yield from (carried(800, text) for text in earlier)
     if focus:
-        yield Entry(f"- {words.focus}: “{one_line(focus, 300)}”", 950)
+        yield item(950, f"- {words.focus}: “{one_line(focus, 300)}”")
     if len(requests.whole) > 1:
-        yield Entry(f"{words.first_request}:\n{quoted(requests.shown[0])}", 1000)
+        yield quotation(1000, f"{words.first_request}:", requests.shown[0])
     for number, rule in rules:
-        line = f"- {words.rule} ({number}): “{rule.text}”"
+        line = f"- {words.rule} ({number}): “{unbroken(rule.text)}”"
         if line not in earlier:
-            yield Entry(line, rule.weight + number / 1000)
+            yield item(rule.weight + number / 1000, line)
     if requests.whole:
-        yield Entry(words.newest_below, 900)
+        yield item(900, words.newest_below)
 
 
 def rules_between(requests: Numbered) -> list[tuple[int, Rule]]:
@@ -113,17 +106,17 @@ def user_messages(requests: Asked, words: Wording) -> Iterator[Entry]:
     seen = dict[str, int]()
     last = len(requests.whole) + requests.omitted
     if requests.omitted:
-        yield Entry(f"({requests.omitted} {words.more_requests})", 1400)
+        yield item(1400, f"({requests.omitted} {words.more_requests})")
     for at, (whole, shown) in enumerate(zip(requests.whole, requests.shown, strict=True)):
         number = at + 1 + (requests.omitted if at else 0)
         if number == last:
-            yield Entry(f"{number}.\n{quoted(shown)}", 2000)
+            yield quotation(2000, f"{number}.", shown)
         elif at == 0:
-            yield Entry(f"1. ({words.above})", 1500)
+            yield item(1500, f"1. ({words.above})")
         elif whole in seen:
-            yield Entry(f"{number}. ({words.same_as} {seen[whole]})", number)
+            yield item(number, f"{number}. ({words.same_as} {seen[whole]})")
         else:
-            yield Entry(f"{number}.\n{quoted(shown)}", number)
+            yield quotation(number, f"{number}.", shown)
         seen.setdefault(whole, number)
 
 
@@ -138,18 +131,18 @@ def concepts(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iter
         f"- {title}:"
         for title in (words.file_kinds, words.programs, words.tools_called, words.terms)
     )
-    yield from (Entry(text, 0.5) for text in earlier if not text.startswith(known))
+    yield from (carried(0.5, text) for text in earlier if not text.startswith(known))
     kinds = Counter(_extension(path) for path in story.files)
     if listed := ", ".join(f"{kind} ({n})" for kind, n in kinds.most_common(6) if kind):
-        yield Entry(f"- {words.file_kinds}: {listed}", 3)
+        yield item(3, f"- {words.file_kinds}: {listed}")
     programs = Counter(subject(s.action) for s in story.steps if s.action.role == "shell")
     if listed := ", ".join(
         f"`{one_line(k, 40)}` {n}×" for k, n in programs.most_common(_MOST_LISTED) if k
     ):
-        yield Entry(f"- {words.programs}: {listed}", 2)
+        yield item(2, f"- {words.programs}: {listed}")
     tools = Counter(step.action.tool for step in story.steps)
     if listed := ", ".join(f"{one_line(k, 40)} {n}×" for k, n in tools.most_common(12) if k):
-        yield Entry(f"- {words.tools_called}: {listed}", 1.5)
+        yield item(1.5, f"- {words.tools_called}: {listed}")
     terms = Counter(
         term.strip(" :.")
         for said in story.said[-60:]
@@ -157,12 +150,16 @@ def concepts(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iter
     )
     frequent = [term for term, n in terms.most_common(_MOST_LISTED) if n > 1 and len(term) > 3]
     if frequent:
-        yield Entry(f"- {words.terms}: {', '.join(frequent)}", 1)
+        yield item(1, f"- {words.terms}: {', '.join(frequent)}")
 
 
 def _extension(path: str) -> str:
     name = path.replace("\\", "/").rpartition("/")[2]
-    return f".{name.rpartition('.')[2]}" if "." in name[1:] else ""
+    found = _EXTENSION.search(name)
+    return found[0] if found else ""
+
+
+_EXTENSION = re.compile(r"(?<=.)\.[\w~+-]{1,16}$")
 
 
 # ── 4 and 5: what went wrong, and what was achieved ──────────────────────────
@@ -173,7 +170,7 @@ def errors(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterat
     for failure in failures(story.steps):
         if failure.error:
             open_bonus = 0 if failure.is_fixed else story.size / 4
-            yield Entry(_failure(failure, words), failure.step.index + open_bonus)
+            yield item(failure.step.index + open_bonus, _failure(failure, words))
 
 
 def _failure(failure: Failure, words: Wording) -> str:
@@ -199,17 +196,17 @@ def solved(
         is_last = turn is story.turns[-1]
         if turn.answer and not (is_last and turn.is_open):
             title = plain(turn.request, 60)
-            yield Entry(
-                f"- {number} “{title}” {words.answered}: “{plain(turn.answer, 280)}”", turn.index
+            yield item(
+                turn.index, f"- {number} “{title}” {words.answered}: “{plain(turn.answer, 280)}”"
             )
     for step in story.steps:
         if step.action.role == "ask" and step.outcome and not step.has_failed:
             reply = one_line(step.outcome.text, 200)
-            yield Entry(
-                f"- {words.answer_of} “{one_line(step.action.gist, 80)}”: “{reply}”", step.index
+            yield item(
+                step.index, f"- {words.answer_of} “{one_line(step.action.gist, 80)}”: “{reply}”"
             )
         if not step.has_failed and (made := commit_subject(step)):
-            yield Entry(f"- `git commit`: “{one_line(made, 100)}”", step.index + 0.5)
+            yield item(step.index + 0.5, f"- `git commit`: “{one_line(made, 100)}”")
 
 
 _MOST_TURNS = 60
@@ -217,7 +214,7 @@ _MOST_TURNS = 60
 
 def _before(earlier: Sequence[str]) -> Iterator[Entry]:
     """Entries of an earlier summary: worth less than any of this one, the last most."""
-    return (Entry(text, rank - len(earlier)) for rank, text in enumerate(earlier))
+    return (carried(rank - len(earlier), text) for rank, text in enumerate(earlier))
 
 
 # ── 7: pending ───────────────────────────────────────────────────────────────
@@ -232,15 +229,15 @@ def pending(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Itera
     )
     listed = todos(story.steps)
     if not listed:
-        yield from (Entry(text, 5) for text in earlier)
+        yield from (carried(5, text) for text in earlier)
     for rank, (status, title) in enumerate(titles):
         for todo in listed:
             if todo.status == status:
-                yield Entry(f"- {title}: {one_line(todo.text, 200)}", 10 - rank)
+                yield item(10 - rank, f"- {title}: {one_line(todo.text, 200)}")
     if plan := plan_of(story.steps):
-        yield Entry(f"- {words.plan}: {one_line(plan, 200)}", 9)
+        yield item(9, f"- {words.plan}: {one_line(plan, 200)}")
     for title in background(story.steps):
-        yield Entry(f"- {words.running}: {one_line(title, 160)}", 9.5)
+        yield item(9.5, f"- {words.running}: {one_line(title, 160)}")
 
 
 # ── 8 and 9: where the work stands ───────────────────────────────────────────
@@ -257,29 +254,29 @@ def current_work(story: Digest, words: Wording) -> Iterator[Entry]:
     found = list[tuple[int, Entry]]()
     for age, each in enumerate(reversed(said)):
         text = plain(each.text, 600 if age == 0 else 240)
-        found.append((each.index, Entry(f"- {words.said}: “{text}”", 200 - 11 * age)))
+        found.append((each.index, item(200 - 11 * age, f"- {words.said}: “{text}”")))
     for age, step in enumerate(reversed(steps)):
-        line = step_line(step, words, excerpt_lines=4 if age < 3 else 1)
-        found.append((step.index, Entry(line, 195 - 9 * age)))
+        lines = step_lines(step, words, excerpt_lines=4 if age < 3 else 1)
+        found.append((step.index, item(195 - 9 * age, *lines)))
     return (entry for _, entry in sorted(found, key=lambda pair: pair[0]))
 
 
-def step_line(step: Step, words: Wording, *, excerpt_lines: int = 1) -> str:
-    """One call and what came of it."""
+def step_lines(step: Step, words: Wording, *, excerpt_lines: int = 1) -> list[str]:
+    """One call and what came of it, and what it brought into a file."""
     action = step.action
     about = action.path if action.role in ("read", "edit", "write") and action.path else action.gist
     line = f"- {action.tool} `{one_line(about, 120)}`" if about else f"- {action.tool}"
     if step.outcome is None:
-        return f"{line} → {words.no_result}"
+        return [f"{line} → {words.no_result}"]
     if step.has_failed:
-        return f"{line} → {words.failed}: `{one_line(error_line(step.outcome.text), 160)}`"
+        return [f"{line} → {words.failed}: `{one_line(error_line(step.outcome.text), 160)}`"]
     if action.role in ("edit", "write"):
         lines = [one_line(text, 100) for text in added_lines(action)[:excerpt_lines]]
-        return "\n".join((f"{line}:", *(f"  + `{text}`" for text in lines))) if lines else line
+        return [f"{line}:", *(f"  + `{text}`" for text in lines)] if lines else [line]
     if action.role in ("read", "grep", "glob", "todo"):
-        return line
+        return [line]
     telling = _telling_line(step.outcome.text, is_report=action.role in _REPORTING)
-    return f"{line} → `{one_line(telling, 120)}`" if telling else line
+    return [f"{line} → `{one_line(telling, 120)}`" if telling else line]
 
 
 def _telling_line(text: str, *, is_report: bool) -> str:
@@ -315,7 +312,7 @@ def next_step(story: Digest, words: Wording) -> Iterator[Entry]:
 
 
 def _standing(title: str, words: str) -> Entry:
-    return Entry(f"{title}:\n{quoted(words)}", 1)
+    return quotation(1, f"{title}:", words)
 
 
 def _ending(text: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mcp_context_server.core.edits import Compact
+from mcp_context_server.core.markers import neutralise
 from mcp_context_server.core.stages.compaction import (
     Boundary,
     compact_edit,
@@ -59,7 +60,8 @@ class Making:
         spare = spare_tokens(turn, self.selection, bare, any_counts=self.asked.is_reactive)
         restored = restore(turn, bare, self.memory, self.contents, kept, spare=spare)
         hooked = tuple(
-            put_in(f"{self.handle}.hook{n}", "hook", text) for n, text in enumerate(self.told, 1)
+            put_in(f"{self.handle}.hook{n}", "hook", neutralise(text))
+            for n, text in enumerate(self.told, 1)
         )
         attachments = (*restored.messages, *hooked)
         edit = with_attachments(turn, self.selection, bare, attachments)
