@@ -261,6 +261,8 @@ class Prepared(Result):
     """Why no automatic compaction runs although its threshold is reached."""
     start_subagents: bool | None = None
     """False where no new sub-agent should be started."""
+    warnings: tuple[str, ...] | None = None
+    """What is amiss with the transcript that the session follows."""
     version: int
 
 

@@ -327,6 +327,42 @@ async def test_a_transcript_that_can_no_longer_be_read_is_told_and_the_session_g
     assert [m.content for m in live.session.view] == ["hi"]
 
 
+async def _told(client, **more) -> list[str]:
+    """What each of the answers says is amiss with the transcript."""
+    status = await answer(client, "context_status", session_id="s")
+    turn = await answer(client, "prepare_turn", session_id="s", output="none")
+    opened = await answer(client, "session_open", session_id="s")
+    told = [status.get("notes"), turn.get("warnings"), opened.get("warnings")]
+    return [" ".join(each or ()) for each in told]
+
+
+async def test_what_is_amiss_with_a_transcript_is_told_in_every_answer(host):
+    host.user("hi")
+    whole = host.path.read_bytes()
+    host.user("there")
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", session_id="s", transcript=str(host.path))
+        assert await _told(client) == ["", "", ""]
+        with host.path.open("a") as file:
+            file.write("{bad\n[\n")
+        for told in await _told(client):
+            assert "2 lines" in told
+        host.path.write_bytes(whole)
+        for told in await _told(client):
+            assert "was cut" in told
+            assert "lines" not in told
+        host.user("go on")
+        assert await _told(client) == ["", "", ""]
+        host.path.unlink()
+        for told in await _told(client):
+            assert "is gone" in told
+        status = await answer(client, "context_status", session_id="s")
+        assert status["messages"] == 2
+        host.path.write_bytes(whole)
+        for told in await _told(client):
+            assert "is gone" not in told
+
+
 def _by_id(message_id: str):
     from mcp_context_server.service.sessions import Wanted
 

@@ -33,7 +33,7 @@ def status_of(
 ) -> Status:
     """The answer of `context_status`; with `detail` also the formula and every edit.
 
-    `notice` says why the session's transcript could not be followed.
+    `notice` says what is amiss with the session's transcript.
     """
     now = standing(session)
     return Status(

@@ -23,7 +23,7 @@ class Live:
     record: SessionRecord
     session: Session
     notice: str | None = None
-    """Why its transcript could not be followed, where it could not."""
+    """What is amiss with the transcript that it follows, if anything is."""
     told: dict[str | None, object] = field(
         default_factory=dict[str | None, object], compare=False, repr=False
     )

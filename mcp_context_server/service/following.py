@@ -14,7 +14,7 @@ from mcp_context_server.core.session import Session
 from mcp_context_server.errors import TranscriptUnreadable, brief
 from mcp_context_server.ports import SessionStore
 from mcp_context_server.regular import open_regular
-from mcp_context_server.transcripts.base import Appended, Event, Restarted, Rewound
+from mcp_context_server.transcripts.base import Appended, Event, Restarted, Rewound, Unreadable
 from mcp_context_server.transcripts.entries import EntryWriter
 from mcp_context_server.transcripts.follow import Bookmark, Follower, check_format
 
@@ -28,6 +28,46 @@ class Tail:
 
     follower: Follower
     stamp: Stamp | None = None
+    """None where there was no file."""
+    was_restarted: bool = False
+    """Whether the newest of what was told begins the file anew."""
+    unreadable: tuple[Unreadable, ...] = ()
+    """The lines that could not be read since this follower began."""
+
+    def hear(self, events: Sequence[Event]) -> None:
+        """Notes what is to be told of these events besides their entries."""
+        if not events:
+            return
+        self.was_restarted = any(isinstance(event, Restarted) for event in events)
+        before = () if self.was_restarted else self.unreadable
+        self.unreadable = (*before, *(e for e in events if isinstance(e, Unreadable)))
+
+    def notice(self) -> str | None:
+        """What is amiss with the file, if anything is, in sentences."""
+        path, found = brief(str(self.follower.path)), list[str]()
+        if self.stamp is None:
+            found.append(
+                f"The transcript {path} is gone: what was read of it stands, and nothing new "
+                "comes until it is back. Give `session_open` the path of another to follow."
+            )
+        elif (fault := self.follower.fault) and not self.follower.is_waiting:
+            found.append(
+                f"The transcript {path} can't be read as it is now ({brief(fault)}): what was "
+                "read before stands."
+            )
+        if self.was_restarted:
+            found.append(
+                f"The transcript {path} was cut or replaced: it was read anew, and what is no "
+                "longer in it left the view."
+            )
+        if self.unreadable:
+            last, count = self.unreadable[-1], len(self.unreadable)
+            lines = "1 line" if count == 1 else f"{count:,} lines"
+            found.append(
+                f"{lines} of the transcript could not be read and left out (the last: "
+                f"{brief(last.reason)})."
+            )
+        return " ".join(found) or None
 
 
 @dataclass(slots=True)
@@ -53,6 +93,7 @@ class Following:
         stamp = _stamp(str(tail.follower.path))
         events = await anyio.to_thread.run_sync(tail.follower.poll)
         tail.stamp = stamp
+        tail.hear(events)
         mark = tail.follower.mark()
         if mark is None or not events:
             return ()
@@ -61,6 +102,11 @@ class Following:
         calls = {c for entry in entries if isinstance(entry, Message) for c in entry.calls}
         taken = await self.store.find(session_id, calls)
         return (*take_in(session, entries, taken=set(taken)).entries, _follow(mark))
+
+    def notice(self, session_id: str, session: Session) -> str | None:
+        """What was amiss with a session's transcript at the last look; None where nothing was."""
+        tail = self._tails.get(session_id) if session.settings.transcript else None
+        return tail.notice() if tail else None
 
     def forget(self, session_id: str) -> None:
         """Let go of a session's follower; the next look starts where the session stands."""

@@ -270,17 +270,22 @@ class ContextService:
         """The session with what its host's transcript has told since the last look."""
         record = live.record
         if self._following.is_current(record.session_id, live.session):
-            return live
+            return self._noticed(live)
 
         async def decide(current: Live) -> Sequence[Entry]:
             return await self._following.news(record.session_id, current.session)
 
         try:
-            return await self.write(record.session_id, record.principal, decide)
+            return self._noticed(await self.write(record.session_id, record.principal, decide))
         except TranscriptUnreadable as error:
             # What is known goes on; status tells what is not.
             logger.warning("session %s: %s", record.session_id, error)
             return replace(live, notice=str(error))
+
+    def _noticed(self, live: Live) -> Live:
+        """The session with what is amiss with its transcript."""
+        notice = self._following.notice(live.record.session_id, live.session)
+        return live if notice == live.notice else replace(live, notice=notice)
 
     async def append(
         self,

@@ -74,7 +74,7 @@ async def session_open(
         messages=len(live.session.view),
         version=live.session.version,
         transcript=live.session.settings.transcript or None,
-        warnings=(*bounds.notes, *_unknown(bounds)) or None,
+        warnings=(*bounds.notes, *_unknown(bounds), *_amiss(live.notice)) or None,
     )
     return answer(opened, f"Session {opened.session_id}, {opened.messages} messages.")
 
@@ -86,6 +86,11 @@ def _unknown(bounds: Window) -> tuple[str, ...]:
         f"The model {brief(bounds.model)} is not known, and a window of "
         f"{bounds.context_window:,} is assumed: give its own as context_window.",
     )
+
+
+def _amiss(notice: str | None) -> tuple[str, ...]:
+    """What is amiss with the transcript that is followed."""
+    return (notice,) if notice else ()
 
 
 async def append_messages(

@@ -57,7 +57,8 @@ async def prepare_turn(
     session_id: SessionId = "",
 ) -> Annotated[CallToolResult, Prepared]:
     """Make the next request fit: what to send, and whether to send it. Call it before each."""
-    live, _ = await current(app(ctx).service, await session_of(ctx, session_id))
+    found = await session_of(ctx, session_id)
+    live, _ = await current(app(ctx).service, found)
     asked = Preparing(
         system=tuple(system) if isinstance(system, list) else system,
         tools=tuple(tools or ()),
@@ -68,6 +69,8 @@ async def prepare_turn(
     )
     preparing = prepare(app(ctx).service, live, asked, compactor=app(ctx).compactor)
     prepared = await telling(progress_to(ctx), "preparing the turn", preparing)
+    if found.notice:
+        prepared = prepared.model_copy(update={"warnings": (found.notice,)})
     return answer(prepared, _prepared_line(prepared))
 
 

@@ -113,6 +113,11 @@ class Follower:
         """Whether the file was found empty: the next look tells whether it stays so."""
         return isinstance(self._source, WholeSource) and self._source.is_waiting
 
+    @property
+    def fault(self) -> str | None:
+        """Why a file that is rewritten in full could not be read at the last look."""
+        return self._source.fault if isinstance(self._source, WholeSource) else None
+
     def is_unknown(self) -> bool:
         """Whether there is something to read, but nothing tells how."""
         return self.path.stat().st_size > 0 and self._format() is None
@@ -292,13 +297,14 @@ class WholeSource:
     bookmark: Bookmark | None = None
     _told: list[Event] = field(default_factory=list[Event])
     _stamp: tuple[int, int] | None = None
-    _fault: str | None = None
+    fault: str | None = None
+    """Why it could not be read at the last look; half written, most likely."""
     _empty: tuple[int, int] | None = None
     """The stamp of a file that was empty at the last look."""
 
     @property
     def is_waiting(self) -> bool:
-        return self._fault is not None and self._empty is not None
+        return self.fault is not None and self._empty is not None
 
     def news(self) -> Iterator[Event]:
         events = self._changed()
@@ -313,8 +319,8 @@ class WholeSource:
 
     def rest(self) -> Iterator[Event]:
         yield from self.news()
-        if self._fault is not None:
-            yield Unreadable(1, self._fault)
+        if self.fault is not None:
+            yield Unreadable(1, self.fault)
 
     def mark(self) -> Bookmark:
         if self.bookmark is not None:
@@ -340,9 +346,9 @@ class WholeSource:
         except FileNotFoundError:
             return None
         except ValueError as error:
-            self._fault = str(error)
+            self.fault = str(error)
             return None
-        self._stamp, self._fault = stamp, None
+        self._stamp, self.fault = stamp, None
         return events
 
     def _resume(self, events: list[Event]) -> Iterator[Event]:
