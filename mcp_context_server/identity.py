@@ -7,7 +7,12 @@ from typing import Any, Protocol
 from anyio import Path
 
 from mcp_context_server.core.edits import Configure
-from mcp_context_server.errors import SessionRequired, TranscriptUnreadable
+from mcp_context_server.errors import (
+    InvalidInput,
+    SessionNotFound,
+    SessionRequired,
+    TranscriptUnreadable,
+)
 from mcp_context_server.keeping.resident import Live
 from mcp_context_server.service.opening import Opening
 from mcp_context_server.service.sessions import ContextService
@@ -91,6 +96,8 @@ class Identity:
             opening = replace(opening, configure=opening.configure.model_copy(update=told))
         elif not call.is_stdio:
             await self._check_allowed(opening.configure.transcript)
+        if session_id and opening.configure.transcript:
+            await self._check_follows(session_id, call.principal)
         live, created = await self.service.open(replace(opening, session_id=session_id))
         if call.is_stdio and opening.kind == "main":
             self._default = self._default or live.record.session_id
@@ -100,6 +107,20 @@ class Identity:
         """Who calls from elsewhere reads no file of this machine that is not meant for it."""
         if transcript and await self.service.files.state(transcript) == "forbidden":
             raise TranscriptUnreadable(NOT_ALLOWED)
+
+    async def _check_follows(self, session_id: str, principal: str) -> None:
+        """A transcript takes the place of no messages that were handed in."""
+        try:
+            session = (await self.service.load(session_id, principal)).session
+        except SessionNotFound:
+            return
+        is_followed = session.follows or session.follow is not None
+        if not is_followed and any(not message.is_meta for message in session.view):
+            message = (
+                f"Session {session_id!r} has messages that were appended, which a transcript would "
+                "take the place of; nothing was changed. Give another `session_id` to follow it."
+            )
+            raise InvalidInput(message)
 
     async def _host(self, call: Call) -> HostSession:
         """The caller's own conversation. Raises `TranscriptUnreadable` where no host tells it."""

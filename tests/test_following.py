@@ -327,6 +327,21 @@ async def test_a_transcript_that_can_no_longer_be_read_is_told_and_the_session_g
     assert [m.content for m in live.session.view] == ["hi"]
 
 
+async def test_a_transcript_takes_the_place_of_no_messages_that_were_appended(host):
+    host.user("hi")
+    path, mine = str(host.path), {"role": "user", "content": "mine"}
+    async with Client(build_server(service())) as client:
+        await answer(client, "session_open", session_id="own")
+        await answer(client, "append_messages", session_id="own", messages=[mine])
+        told = await refusal(client, "session_open", session_id="own", transcript=path)
+        assert "another `session_id`" in told
+        turn = await answer(client, "prepare_turn", session_id="own")
+        assert turn["messages"] == [mine]
+        for _ in range(2):
+            opened = await answer(client, "session_open", session_id="new", transcript=path)
+            assert opened["messages"] == 1
+
+
 async def _told(client, **more) -> list[str]:
     """What each of the answers says is amiss with the transcript."""
     status = await answer(client, "context_status", session_id="s")

@@ -302,6 +302,16 @@ BAD_CALLS = {
         {"policy": {"keep_recent": "all"}},
         "policy.keep_recent must be a valid integer, not 'all'.",
     ),
+    "a negative number": (
+        "session_open",
+        {"policy": {"keep_recent": -1}},
+        "policy.keep_recent must be greater than or equal to 0, not -1.",
+    ),
+    "its own parent": (
+        "session_open",
+        {"session_id": "a", "parent_id": "a"},
+        "can't be its own parent",
+    ),
     "a parent nobody knows": ("session_open", {"parent_id": "nope"}, "nope"),
     "a negative window": ("session_open", {"context_window": -5}, "context_window"),
     "a file that may not be read": ("estimate_tokens", {"path": "/etc/shadow"}, "allowed"),

@@ -175,7 +175,7 @@ class Policy(BaseModel):
     """Whether old results are also cleared when the conversation rested for a while."""
     time_clearing_minutes: float = Field(default=60, gt=0)
     """How long it must have rested."""
-    keep_recent: int = 5
+    keep_recent: int = Field(default=5, ge=0)
     """The newest results that are never cleared; less than 1 is taken as 1."""
     compactable_tools: dict[str, ToolRole] = {}
     """What a host's own tools are for, by name; goes before the known hosts' tables."""

@@ -42,8 +42,11 @@ class Tail:
         before = () if self.was_restarted else self.unreadable
         self.unreadable = (*before, *(e for e in events if isinstance(e, Unreadable)))
 
-    def notice(self) -> str | None:
-        """What is amiss with the file, if anything is, in sentences."""
+    def notice(self, *, has_view: bool) -> str | None:
+        """What is amiss with the file, if anything is, in sentences.
+
+        That it left nothing in the view is told with the figures.
+        """
         path, found = brief(str(self.follower.path)), list[str]()
         if self.stamp is None:
             found.append(
@@ -55,7 +58,7 @@ class Tail:
                 f"The transcript {path} can't be read as it is now ({brief(fault)}): what was "
                 "read before stands."
             )
-        if self.was_restarted:
+        if self.was_restarted and has_view:
             found.append(
                 f"The transcript {path} was cut or replaced: it was read anew, and what is no "
                 "longer in it left the view."
@@ -106,7 +109,7 @@ class Following:
     def notice(self, session_id: str, session: Session) -> str | None:
         """What was amiss with a session's transcript at the last look; None where nothing was."""
         tail = self._tails.get(session_id) if session.settings.transcript else None
-        return tail.notice() if tail else None
+        return tail.notice(has_view=bool(session.view)) if tail else None
 
     def forget(self, session_id: str) -> None:
         """Let go of a session's follower; the next look starts where the session stands."""

@@ -138,6 +138,9 @@ class ContextService:
         if told.transcript:
             self._following.check(told.transcript, told.transcript_format or "auto")
         check_policy(self.policy, told.policy or {})
+        if opening.parent_id == session_id:
+            message = "A session can't be its own parent: give another `parent_id`, or none."
+            raise InvalidInput(message)
         parent = None
         if opening.parent_id is not None:
             parent = await self.load(opening.parent_id, opening.principal)

@@ -211,7 +211,7 @@ def flattened(messages: Messages, *, family: str, policy: Policy) -> str:
 
 def _flattened(messages: Messages, family: str, policy: Policy) -> Iterator[list[str]]:
     """The parts of each message, of which the newest results are shown longer."""
-    newest = [id for message in messages for id in message.results][-policy.keep_recent :]
+    newest = [id for message in messages for id in message.results][-max(1, policy.keep_recent) :]
     most = dict.fromkeys(newest, policy.summary_result_tokens)
     return (_parts(message, family, most, policy) for message in messages)
 
