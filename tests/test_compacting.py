@@ -652,6 +652,25 @@ async def test_a_ticket_from_before_another_compaction_is_stale(client):
     assert done["status"] == "done"
 
 
+@pytest.mark.requirement("PIPE-3")
+async def test_a_message_that_fills_the_window_leaves_it_as_the_advice_says(client):
+    flood = {"role": "user", "content": "many words " * 150_000}
+    await answer(client, "append_messages", messages=[flood])
+    await answer(client, "compact")
+    status = await answer(client, "context_status")
+    assert status["state"] == "blocking"
+    assert "Append a short reply that says so and `compact`" in status["advice"]
+    await answer(
+        client, "append_messages", messages=[{"role": "assistant", "content": "It is too long."}]
+    )
+    advice = (await answer(client, "context_status"))["advice"]
+    assert "alone takes" not in advice
+    assert "`compact`" in advice
+    assert (await answer(client, "compact"))["status"] == "done"
+    turn = await answer(client, "prepare_turn")
+    assert turn["status"]["state"] == "ok"
+
+
 def test_a_ticket_for_messages_that_left_the_view_is_stale():
     session = Session(view=WORK)
     ticket = ticket_of(Wish(), WORK[-1].id, session)

@@ -44,6 +44,23 @@ async def test_snip_tells_what_it_freed_and_status_shows_it_at_once(client):
     assert (await answer(client, "recall", reference="c1"))["content"] == "x = 1\n" * 500
 
 
+async def test_where_snip_clears_nothing_it_says_why(client):
+    await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])
+    (note,) = (await answer(client, "snip", tool="nope"))["notes"]
+    assert note == "No result of 'nope' is in the view; results there are of: 'Read'."
+    (note,) = (await answer(client, "snip", message_ids=["m9"]))["notes"]
+    assert note == "Nothing was chosen: no such id in the view."
+    await answer(client, "snip", tool="Read")
+    (note,) = (await answer(client, "snip", tool="Read"))["notes"]
+    assert note == "Nothing was chosen: cleared already."
+
+
+async def test_where_recall_finds_nothing_it_says_what_to_try(client):
+    await answer(client, "append_messages", messages=[PROMPT])
+    told = await client.call_tool("recall", {"query": "numbat zebra"})
+    assert "Try fewer of them" in told.content[0].text
+
+
 @pytest.mark.requirement("SNIP-4")
 async def test_a_dry_run_tells_the_same_and_changes_nothing(client):
     await answer(client, "append_messages", messages=[PROMPT, ASKING, FOUND])

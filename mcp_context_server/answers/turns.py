@@ -1,6 +1,6 @@
 """What was cleared, and what is to be sent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mcp_context_server.answers.status import queued_of, thresholds_of
@@ -11,6 +11,7 @@ from mcp_context_server.core.session import Session
 from mcp_context_server.core.stages.snip import REASONS, Snip
 from mcp_context_server.core.status import HOST_SENDS_ALL, session_window, standing
 from mcp_context_server.core.window import Window, percent_left, percent_used, state
+from mcp_context_server.errors import brief
 from mcp_context_server.ports import SessionRecord
 from mcp_context_server.results import (
     AppliedStage,
@@ -26,8 +27,13 @@ SKIPPED_SHOWN = 50
 """The most skipped results that one answer names."""
 
 
-def snipped_of(session_id: str, after: Session, snip: Snip, restored: Sequence[Change]) -> Snipped:
-    """The answer of `snip`; `after` is the session as it stands, or would."""
+def snipped_of(
+    session_id: str, after: Session, snip: Snip, restored: Sequence[Change], *, tool: str = ""
+) -> Snipped:
+    """The answer of `snip`; `after` is the session as it stands, or would.
+
+    `tool` is that of which results were asked for.
+    """
     now = standing(after)
     more = len(snip.skipped) - SKIPPED_SHOWN
     return Snipped(
@@ -42,9 +48,27 @@ def snipped_of(session_id: str, after: Session, snip: Snip, restored: Sequence[C
         queued=queued_of(after) or None,
         used_tokens=now.used_tokens,
         state=now.state,
-        notes=(HOST_SENDS_ALL,) if after.follows and snip.changes else None,
+        notes=tuple(_snip_notes(after, snip, tool)) or None,
         version=after.version,
     )
+
+
+def _snip_notes(after: Session, snip: Snip, tool: str) -> Iterator[str]:
+    if after.follows and snip.changes:
+        yield HOST_SENDS_ALL
+    reasons = [*dict.fromkeys(each.reason for each in snip.skipped)]
+    if snip.changes or (not reasons and not tool):
+        return
+    if tool and set(reasons) <= {"other_tool"}:
+        names = dict.fromkeys(result.tool for result in after.ledger.results_in())
+        here = ", ".join(brief(name) for name in [*names][:TOOLS_NAMED])
+        yield f"No result of {brief(tool)} is in the view; results there are of: {here or 'none'}."
+    else:
+        yield f"Nothing was chosen: {', '.join(REASONS[reason] for reason in reasons)}."
+
+
+TOOLS_NAMED = 8
+"""The most tools that are named where one has no result."""
 
 
 def prepared_of(

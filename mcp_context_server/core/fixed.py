@@ -48,19 +48,27 @@ def why_too_fixed(session: Session, window: Window, *, request_tokens: float = 0
 
 
 def why_no_room(session: Session, window: Window) -> str | None:
-    """What to do where one message alone fills the window, which no summary can mend."""
+    """What to do where one message alone fills the window, and no summary can stand for it yet."""
     tokens = session.ledger.tokens
     place = max(range(len(tokens)), key=tokens.__getitem__, default=None)
     if place is None or session.view[place].results:
         return None  # results are cleared one by one
+    if any(_is_reply(message, session) for message in session.view[place:]):
+        return None  # it is summarized like any other
     takes = session.calibration.factor * tokens[place]
     if takes + fixed_tokens(session) < window.blocking:
         return None
     return (
-        f"Message {session.view[place].id!r} alone takes {round(takes):,} tokens, and neither "
-        "`snip` nor `compact` can make it fit: in a new session, send it in parts or put its text "
-        "into a file to be read piece by piece; or take a model with a larger window."
+        f"Message {session.view[place].id!r} alone takes {round(takes):,} tokens, and while it "
+        "waits for a reply neither `snip` nor `compact` can make it fit. Append a short reply that "
+        "says so and `compact`; then send its text in parts, or put it into a file to be read "
+        "piece by piece; or take a model with a larger window."
     )
+
+
+def _is_reply(message: Message, session: Session) -> bool:
+    """Whether a summary may stand for all up to this message: a reply that waits for no result."""
+    return message.role == "assistant" and session.open_calls.keys().isdisjoint(message.calls)
 
 
 def _pinned(session: Session) -> Iterator[Message]:

@@ -71,10 +71,11 @@ async def clear_results(service: ContextService, live: Live, asked: Snipping) ->
         turn = turn_of(live.session, service.moment(), record.kind)
         edits = decided(turn)
         after = live.session if asked.is_undo else turn.after(*edits).session
-        answer = snipped_of(record.session_id, after, snipped, restored)
+        answer = snipped_of(record.session_id, after, snipped, restored, tool=asked.selection.tool)
         return answer.model_copy(update={"version": live.session.version})
     live = await service.write(record.session_id, record.principal, decide)
-    return snipped_of(record.session_id, live.session, snipped, restored)
+    tool = asked.selection.tool
+    return snipped_of(record.session_id, live.session, snipped, restored, tool=tool)
 
 
 # ── prepare_turn ─────────────────────────────────────────────────────────────

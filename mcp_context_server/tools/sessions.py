@@ -164,6 +164,7 @@ async def recall(
 
 def _recalled_line(recalled: Recalled) -> str:
     if recalled.hits is not None:
-        return f"{recalled.total} found."
+        nothing = "Nothing found: all words of `query` must occur in one place. Try fewer of them."
+        return f"{recalled.total} found." if recalled.total else nothing
     more = f"; more from offset {recalled.next_offset}" if recalled.next_offset else ""
     return f"{len(recalled.content or '')} of {recalled.total} characters{more}."

@@ -157,6 +157,16 @@ def test_todos_stand_once_each_in_their_last_state():
     assert [summary.count(f"task {name}") for name, _ in items] == [1, 1, 1, 1]
 
 
+def test_where_all_todos_are_settled_it_says_that_none_is_left():
+    todo = [{"content": "task a", "status": "completed"}, {"content": "b", "status": "cancelled"}]
+    view = (user("go"), assistant(call("c", "TodoWrite", todos=todo)), user(result("c")))
+    first = extractive_summary(view, budget_tokens=1_500)
+    again = extractive_summary((user("and?"),), budget_tokens=1_500, previous_summary=first)
+    told = [english().all_done, "- Cancelled: b", "- Done: task a"]
+    assert section(first, 7).splitlines() == told
+    assert section(again, 7).splitlines() == told
+
+
 def bash(id: str, command: str, output: str, **more: object) -> tuple:
     return (assistant(call(id, "Bash", command=command)), user(result(id, output, **more)))
 

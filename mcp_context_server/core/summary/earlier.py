@@ -100,5 +100,7 @@ def _carried(section: str) -> Iterator[str]:
 def _phrases() -> frozenset[str]:
     """Lines of a summary that are its own, in any language: they are written anew each time."""
     return frozenset(
-        phrase for words in wordings().values() for phrase in (words.newest_below, words.none)
+        phrase
+        for words in wordings().values()
+        for phrase in (words.newest_below, words.none, words.all_done)
     )

@@ -221,6 +221,15 @@ def _before(earlier: Sequence[str]) -> Iterator[Entry]:
 
 
 def pending(story: Digest, words: Wording, earlier: Sequence[str] = ()) -> Iterator[Entry]:
+    """What is left to do, and that nothing is where the to-dos are all settled."""
+    found = list(_listed(story, words, earlier))
+    settled = (f"- {words.done}:", f"- {words.cancelled}:")
+    if found and all(entry.text.startswith(settled) for entry in found):
+        yield item(11, words.all_done)
+    yield from found
+
+
+def _listed(story: Digest, words: Wording, earlier: Sequence[str]) -> Iterator[Entry]:
     titles: tuple[tuple[Status, str], ...] = (
         ("in_progress", words.in_progress),
         ("open", words.open),

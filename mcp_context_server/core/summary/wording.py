@@ -64,6 +64,7 @@ class Wording:
     cancelled: str
     plan: str
     running: str
+    all_done: str
     # sections 8 and 9
     said: str
     no_result: str
