@@ -1,6 +1,6 @@
 """Reads transcripts and prints what each one says: `python benchmarks/transcripts.py PATH...`.
 
-A directory stands for every file below it. One line a file: format, size, time,
+A directory stands for every transcript below it. One line a file: format, size, time,
 messages told and messages now, responses with usage, the last usage, compactions,
 rewinds, calls without a result, results without a call, faults; then faults of the view
 by the Messages API's rules, and tokens in use beside what the host itself reported last.
@@ -37,7 +37,11 @@ from mcp_context_server.transcripts.timeline import Timeline, timeline  # noqa: 
 
 def files(paths: list[str]) -> Iterator[Path]:
     for path in map(Path, paths):
-        yield from sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+        yield from sorted(filter(is_transcript, path.rglob("*"))) if path.is_dir() else [path]
+
+
+def is_transcript(path: Path) -> bool:
+    return path.is_file() and path.suffix in {".json", ".jsonl", ".traj"}
 
 
 def report(path: Path) -> str:
