@@ -338,6 +338,8 @@ async def test_without_any_message_there_is_nothing_to_send(client):
         turn = await answer(client, "prepare_turn", output=output)
         assert turn["action"] == "blocked"
         assert "append a message first" in turn["reason"]
+    told = (await client.call_tool("prepare_turn", {})).content[0].text
+    assert told.endswith(turn["reason"])
     assert (await answer(client, "prepare_turn", pending=[PROMPT]))["action"] == "send"
     await answer(client, "append_messages", messages=[PROMPT])
     assert (await answer(client, "prepare_turn"))["action"] == "send"

@@ -78,7 +78,8 @@ def _prepared_line(prepared: Prepared) -> str:
     used = f"{prepared.status.used_tokens:,} tokens in use ({prepared.status.state})"
     done = ", ".join(stage.stage for stage in prepared.applied)
     changed = f"; {done} freed {sum(s.tokens_freed for s in prepared.applied):,}" if done else ""
-    return f"{prepared.action}: {used}{changed}."
+    told = (prepared.reason or "", *(prepared.warnings or ()))
+    return " ".join((f"{prepared.action}: {used}{changed}.", *filter(None, told)))
 
 
 def _snipped_line(snipped: Snipped, asked: Snipping) -> str:
